@@ -101,3 +101,10 @@ async def following(server: ScriptedServer, settings: ReflectorSettings = LISTS)
     reflector = Reflector(Pager(server, SELECTION, preparation()), outputs.append, seeded(settings), measured)
     async with background(asyncio.create_task(reflector.run())) as task:
         yield Followed(reflector, measured, outputs, task)
+
+
+async def follow(server: ScriptedServer, seconds: float, settings: ReflectorSettings = LISTS) -> Followed:
+    """Run a reflector against `server` for so many seconds; return what came of it."""
+    async with following(server, settings) as followed:
+        await asyncio.sleep(seconds)
+    return followed

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 from structlog.testing import capture_logs
 
-from fakes.following import LISTS, STREAMS, background, following
+from fakes.following import LISTS, STREAMS, background, follow, following
 from fakes.scripted_server import (
     EXPIRED,
     SELECTION,
@@ -51,8 +51,7 @@ CUT: StreamReply = [TransportError("reset")]
 )
 async def test_R22_only_watches_in_a_row_that_brought_nothing_lead_to_a_list(between: list[StreamReply], log: list[str]) -> None:
     server = ScriptedServer(list_replies=[page(version=10), page(version=20)], watch_replies=[CUT, *between, CUT])
-    async with following(server):
-        await asyncio.sleep(500)
+    await follow(server, 500)
     assert server.log[: len(log) + 1] == ["LIST 0", *log]
 
 
@@ -93,15 +92,13 @@ async def test_R20_others_run_after_some_milliseconds_of_a_list() -> None:
 
 async def test_R17_watch_lists_are_tried_unless_they_are_switched_off() -> None:
     server = ScriptedServer()
-    async with following(server, ReflectorSettings()):
-        await asyncio.sleep(1)
+    await follow(server, 1, ReflectorSettings())
     assert server.log == ["STREAM "]
 
 
 async def test_R22_streams_that_brought_nothing_are_counted_anew_after_a_list_that_failed() -> None:
     server = ScriptedServer(list_replies=[TransportError("down")], watch_replies=[CUT, CUT, CUT, [initial_end(10), Hang()]])
-    async with following(server, STREAMS):
-        await asyncio.sleep(100)
+    await follow(server, 100, STREAMS)
     assert server.log == ["STREAM ", "STREAM ", "LIST 0", "STREAM ", "STREAM "]
 
 
@@ -120,16 +117,14 @@ async def test_R22_streams_that_brought_nothing_are_counted_anew_after_a_list_th
 async def test_R08_the_window_of_internal_errors_begins_anew_after_what_went_well(between: list[StreamReply], log: list[str]) -> None:
     fault = error_event(500, "InternalError")
     server = ScriptedServer(list_replies=[page(version=10), page(version=20)], watch_replies=[[fault], *between, [Sleep(15), fault]])
-    async with following(server):
-        await asyncio.sleep(500)
+    await follow(server, 500)
     assert server.log[: len(log) + 1] == ["LIST 0", *log]
 
 
 async def test_R08_only_internal_errors_open_their_window() -> None:
     busy, fault = refusal(429, "TooManyRequests", retryAfterSeconds=60), error_event(500, "InternalError")
     server = ScriptedServer(list_replies=[page(version=10)], watch_replies=[busy, [fault]])
-    async with following(server):
-        await asyncio.sleep(100)
+    await follow(server, 100)
     assert server.log == ["LIST 0", *["WATCH 10"] * 3]
 
 
@@ -179,8 +174,7 @@ async def test_R11_after_a_bookmark_a_watch_from_nowhere_is_in_order() -> None:
     server = ScriptedServer(
         list_replies=[page(version="")], watch_replies=[[added(pod("a", 30)), bookmark(40), added(pod("b", 41)), Sleep(2)]]
     )
-    async with following(server) as followed:
-        await asyncio.sleep(60)
+    followed = await follow(server, 60)
     assert followed.said()[1:] == ["put a", "bookmark 40", "put b 41"]
 
 
@@ -190,8 +184,7 @@ async def test_R21_lists_watches_events_and_failures_are_measured_and_failures_l
         watch_replies=[[modified(pod("a", 11)), TransportError("cut")], [bookmark(12), error_event(403)], [ValueError()]],
     )
     with capture_logs() as logs:
-        async with following(server) as followed:
-            await asyncio.sleep(60)
+        followed = await follow(server, 60)
     measured = followed.measured
     assert (measured.lists, measured.watches, measured.events, len(measured.failures)) == ([2, 0], 3, 4, 3)
     reported = [(line["log_level"], line["ending"], line["error"]) for line in logs if line["event"] == "list or watch broke off"]

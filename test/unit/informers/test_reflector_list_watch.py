@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from fakes.following import LISTS, background, following
+from fakes.following import LISTS, background, follow, following
 from fakes.scripted_server import (
     EXPIRED,
     SELECTION,
@@ -55,8 +55,7 @@ async def test_R01_first_list_is_at_0_and_relists_are_at_the_last_version_seen()
         [page(pod("a", 5), version=10), page(version=30)],
         [[modified(pod("a", 20)), error_event(403, "Forbidden")]],
     )
-    async with following(server) as followed:
-        await asyncio.sleep(60)
+    followed = await follow(server, 60)
     assert server.log == ["LIST 0", "WATCH 10", "LIST 20", "WATCH 30"]
     assert followed.said() == ["replace a 10", "put a 20", "replace  30"]
 
@@ -66,16 +65,14 @@ async def test_R02_expired_list_is_repeated_at_once_at_the_newest_version_and_th
         [page(version=10), refusal(**EXPIRED), page(version=10), page(version=11)],
         [[error_event(403)], [error_event(403)]],
     )
-    async with following(server):
-        await asyncio.sleep(60)
+    await follow(server, 60)
     assert [asked.resource_version for asked in server.lists] == ["0", "10", "", "10"]
     assert server.lists[1].asked_at == server.lists[2].asked_at
 
 
 async def test_R02_when_the_list_at_the_newest_version_fails_too_it_is_repeated_there_after_a_pause() -> None:
     server = server_of([page(version=10), refusal(**EXPIRED), refusal(**EXPIRED), page(version=4)], [[error_event(403)]])
-    async with following(server) as followed:
-        await asyncio.sleep(60)
+    followed = await follow(server, 60)
     assert [asked.resource_version for asked in server.lists] == ["0", "10", "", ""]
     assert server.lists[3].asked_at > server.lists[2].asked_at
     assert followed.reflector.resource_version == "4"  # etcd was restored to an older state, and we follow
@@ -84,8 +81,7 @@ async def test_R02_when_the_list_at_the_newest_version_fails_too_it_is_repeated_
 @pytest.mark.parametrize("error", TOO_LARGE, ids=["cause", "message of a cause", "message"])
 async def test_R03_too_large_version_is_repeated_at_once_at_the_newest_version(error: StatusError) -> None:
     server = server_of([page(version=10), error, page(version=5)], [[error_event(403)]])
-    async with following(server) as followed:
-        await asyncio.sleep(60)
+    followed = await follow(server, 60)
     assert server.log == ["LIST 0", "WATCH 10", "LIST 10", "LIST ", "WATCH 5"]
     assert followed.said()[-1] == "replace  5"
 
@@ -96,8 +92,7 @@ async def test_R03_too_large_version_is_repeated_at_once_at_the_newest_version(e
 async def test_R04_expired_watch_relists_once_at_last_version(watch: StreamReply) -> None:
     last: StreamReply = [Sleep(2), modified(pod("a", 15)), bookmark(20)]
     server = server_of([page(pod("a", 5), pod("b", 6), version=10), page(pod("a", 15), version=25)], [last, watch])
-    async with following(server) as followed:
-        await asyncio.sleep(60)
+    followed = await follow(server, 60)
     assert server.log == ["LIST 0", "WATCH 10", "WATCH 20", "LIST 20", "WATCH 25"]
     assert followed.said() == ["replace a,b 10", "put a 15", "bookmark 20", "replace a 25"]
     assert all(asked.closed_at is not None for asked in server.watches if asked.accepted)
@@ -105,8 +100,7 @@ async def test_R04_expired_watch_relists_once_at_last_version(watch: StreamReply
 
 async def test_R05_normal_end_of_a_watch_is_followed_by_a_watch_and_no_list() -> None:
     server = server_of([page(version=10)], [[Sleep(400)], [Sleep(30), modified(pod("a", 15)), Sleep(300)], [Sleep(400)]])
-    async with following(server) as followed:
-        await asyncio.sleep(1200)
+    followed = await follow(server, 1200)
     assert server.log == ["LIST 0", "WATCH 10", "WATCH 10", "WATCH 15", "WATCH 15"]
     assert [watch.opened_at for watch in server.watches] == [0, 400, 730, 1130]
     assert followed.measured.failures == []
@@ -127,8 +121,7 @@ async def test_R05_a_stream_cut_after_an_event_is_followed_by_a_watch_from_there
 @pytest.mark.parametrize("end", [[], [TransportError("reset")]], ids=["ended", "cut"])
 async def test_R05_R06_watches_that_all_end_right_after_an_event_are_a_second_apart_and_need_no_list(end: list[StreamItem]) -> None:
     server = server_of([page(version=10)], [[modified(pod("a", version)), *end] for version in range(11, 51)])
-    async with following(server) as followed:
-        await asyncio.sleep(70)
+    followed = await follow(server, 70)
     gaps = [later.opened_at - earlier.opened_at for earlier, later in pairwise(server.watches)]
     assert len(gaps) == 40
     assert all(0.8 <= gap <= 1.6 for gap in gaps)
@@ -138,8 +131,7 @@ async def test_R05_R06_watches_that_all_end_right_after_an_event_are_a_second_ap
 
 async def test_R06_a_watch_that_ends_at_once_with_nothing_goes_through_the_backoff() -> None:
     server = server_of([page(version=10), page(version=11)], [[], [], [], [], [], []])
-    async with following(server):
-        await asyncio.sleep(10)
+    await follow(server, 10)
     assert server.log[:4] == ["LIST 0", "WATCH 10", "WATCH 10", "LIST 10"]
     gaps = [later.opened_at - earlier.opened_at for earlier, later in pairwise(server.watches)]
     assert all(gap >= 0.8 for gap in gaps)
@@ -160,8 +152,7 @@ async def test_R06_a_watch_that_ends_at_once_with_nothing_goes_through_the_backo
 )
 async def test_R07_refused_connection_and_429_are_followed_by_watches_without_a_list(failure: StreamReply) -> None:
     server = server_of([page(version=10)], [failure] * 4)
-    async with following(server) as followed:
-        await asyncio.sleep(200)
+    followed = await follow(server, 200)
     assert server.log == ["LIST 0", *["WATCH 10"] * 5]
     pauses = [later.opened_at - (earlier.closed_at or earlier.opened_at) for earlier, later in pairwise(server.watches)]
     assert all(0.8 * 2**turn <= pause < 1.6 * 2**turn for turn, pause in enumerate(pauses))
@@ -171,15 +162,13 @@ async def test_R07_refused_connection_and_429_are_followed_by_watches_without_a_
 @pytest.mark.parametrize(("asked", "pause"), [(42, 42), (86400, 60)])
 async def test_R07_the_pause_is_as_long_as_the_server_asks_but_not_without_end(asked: int, pause: float) -> None:
     server = server_of([page(version=10)], [refusal(429, "TooManyRequests", retryAfterSeconds=asked)])
-    async with following(server):
-        await asyncio.sleep(90)
+    await follow(server, 90)
     assert [watch.opened_at for watch in server.watches] == [0, pause]
 
 
 async def test_R08_internal_errors_are_followed_by_watches_within_their_window_and_then_by_a_list() -> None:
     server = server_of([page(version=10), page(version=11)], [[error_event(500, "InternalError")]] * 5)
-    async with following(server, replace(LISTS, internal_error_seconds=6.0)):
-        await asyncio.sleep(60)
+    await follow(server, 60, replace(LISTS, internal_error_seconds=6.0))
     assert server.log[0] == "LIST 0"
     relisted = server.log.index("LIST 10")
     assert relisted >= 3
@@ -189,15 +178,13 @@ async def test_R08_internal_errors_are_followed_by_watches_within_their_window_a
 
 async def test_R08_without_a_window_an_internal_error_is_followed_by_a_list() -> None:
     server = server_of([page(version=10), page(version=11)], [[error_event(500, "InternalError")]])
-    async with following(server, replace(LISTS, internal_error_seconds=0.0)):
-        await asyncio.sleep(60)
+    await follow(server, 60, replace(LISTS, internal_error_seconds=0.0))
     assert server.log == ["LIST 0", "WATCH 10", "LIST 10", "WATCH 11"]
 
 
 async def test_R08_a_status_without_code_and_reason_counts_as_internal_error() -> None:
     server = server_of([page(version=10)], [[event("ERROR", {"kind": "Status"})], [event("ERROR", None)]])
-    async with following(server) as followed:
-        await asyncio.sleep(60)
+    followed = await follow(server, 60)
     assert server.log == ["LIST 0", "WATCH 10", "WATCH 10", "WATCH 10"]
     assert len(followed.measured.failures) == 2
 
@@ -221,8 +208,7 @@ def test_R09_jitter_spreads_clients() -> None:
 
 async def test_R09_each_turn_of_the_loop_is_paused() -> None:
     server = server_of([*[TransportError("down")] * 4, page(version=1)])
-    async with following(server):
-        await asyncio.sleep(120)
+    await follow(server, 120)
     asked = [listed.asked_at for listed in server.lists]
     pauses = [later - earlier for earlier, later in pairwise(asked)]
     assert len(pauses) == 4
@@ -234,8 +220,7 @@ async def test_R09_after_a_restart_of_the_server_the_relist_does_not_wait_as_lon
         [page(version=10), page(version=20), page(version=30)],
         [*[REFUSED] * 6, refusal(**EXPIRED), [Sleep(2), error_event(410, "Expired")]],
     )
-    async with following(server):
-        await asyncio.sleep(400)
+    await follow(server, 400)
     assert [asked.resource_version for asked in server.lists] == ["0", "10", "20"]
     restarted_at = server.watches[6].opened_at
     assert restarted_at > 50
@@ -247,8 +232,7 @@ async def test_R09_after_a_restart_of_the_server_the_relist_does_not_wait_as_lon
 
 async def test_R10_a_server_that_does_not_end_the_watch_in_time_is_left_and_watched_again() -> None:
     server = server_of([page(version=10)], [[bookmark(11), Hang()]])
-    async with following(server) as followed:
-        await asyncio.sleep(700)
+    followed = await follow(server, 700)
     assert server.log == ["LIST 0", "WATCH 10", "WATCH 11"]
     assert server.watches[0].closed_at == server.watches[0].timeout_seconds + 30
     assert followed.measured.failures == []
@@ -257,8 +241,7 @@ async def test_R10_a_server_that_does_not_end_the_watch_in_time_is_left_and_watc
 async def test_R11_each_kind_of_event_advances_the_version() -> None:
     events: list[StreamItem] = [added(pod("a", 11)), modified(pod("a", 12)), deleted(pod("a", 13)), bookmark(14)]
     server = server_of([page(version=10)], [[item, Sleep(2)] for item in events])
-    async with following(server) as followed:
-        await asyncio.sleep(60)
+    followed = await follow(server, 60)
     assert [watch.resource_version for watch in server.watches] == ["10", "11", "12", "13", "14"]
     assert followed.said()[1:] == ["put a 11", "put a 12", "delete a 13", "bookmark 14"]
 
@@ -269,8 +252,7 @@ async def test_R11_a_watch_from_nowhere_advances_only_from_the_first_event_that_
         [page(version=start)],
         [[added(pod("a", 30)), added(pod("b", 20)), Sleep(2)], [added(pod("c", 8)), modified(pod("a", 31)), added(pod("d", 32))]],
     )
-    async with following(server) as followed:
-        await asyncio.sleep(60)
+    followed = await follow(server, 60)
     assert server.log == ["LIST 0", f"WATCH {start}", f"WATCH {start}", "WATCH 32"]
     assert followed.said()[1:] == ["put a", "put b", "put c", "put a 31", "put d 32"]
 
@@ -310,23 +292,20 @@ async def test_R13_a_malformed_event_is_skipped_and_the_next_one_delivered(malfo
 )
 async def test_R13_a_list_that_is_none_is_an_error(answer: ObjectList) -> None:
     server = server_of([answer, page(pod("a", 1), version=2)])
-    async with following(server) as followed:
-        await asyncio.sleep(10)
+    followed = await follow(server, 10)
     assert followed.said() == ["replace a 2"]
     assert "is not a list of objects" in str(followed.measured.failures[0])
 
 
 async def test_R13_an_item_without_a_name_is_left_out_of_a_list() -> None:
     server = server_of([page(pod("a", 1), cast("ObjectList", {"metadata": {}}), pod("b", 2), version=3)])  # type: ignore[arg-type] # malformed by intent
-    async with following(server) as followed:
-        await asyncio.sleep(1)
+    followed = await follow(server, 1)
     assert followed.said() == ["replace a,b 3"]
 
 
 async def test_R13_an_object_that_cannot_be_decoded_is_passed_on_with_its_version() -> None:
     server = server_of([page(pod("a", 1), unreadable("b", 2), version=10)], [[modified(unreadable("a", 11)), deleted(unreadable("b", 12))]])
-    async with following(server) as followed:
-        await asyncio.sleep(3)
+    followed = await follow(server, 3)
     assert followed.said() == ["replace a,b? 10", "put a? 11", "delete b? 12"]
     assert server.log[:3] == ["LIST 0", "WATCH 10", "WATCH 12"]
 
@@ -334,8 +313,7 @@ async def test_R13_an_object_that_cannot_be_decoded_is_passed_on_with_its_versio
 async def test_R13_what_has_not_even_a_name_is_skipped() -> None:
     nameless = Unreadable({"metadata": {"resourceVersion": "11"}}, "no UTF-8")
     server = server_of([page(nameless, pod("a", 1), version=10)], [[modified(nameless), modified(pod("a", 12))]])
-    async with following(server) as followed:
-        await asyncio.sleep(3)
+    followed = await follow(server, 3)
     assert followed.said() == ["replace a 10", "put a 12"]
 
 
@@ -350,8 +328,7 @@ async def test_R14_a_relist_is_all_or_nothing(error: KubeError) -> None:
         ],
         [[error_event(410, "Expired")]],
     )
-    async with following(server, replace(LISTS, page_limit=1)) as followed:
-        await asyncio.sleep(60)
+    followed = await follow(server, 60, replace(LISTS, page_limit=1))
     assert followed.said() == ["replace a 10", "replace b 22"]
     assert server.log == ["LIST 0", "WATCH 10", "LIST 10", "PAGE t", "LIST 10", "WATCH 22"]
 
@@ -362,8 +339,7 @@ async def test_R15_pages_hold_500_and_a_continuation_names_no_version() -> None:
         page(pod("b", 2), version=10, token="t2"),
         page(pod("c", 3), version=10),
     ])
-    async with following(server) as followed:
-        await asyncio.sleep(1)
+    followed = await follow(server, 1)
     assert [(asked.limit, asked.resource_version, asked.continue_token) for asked in server.lists] == [
         (500, "0", ""),
         (500, "", "t1"),
@@ -374,8 +350,7 @@ async def test_R15_pages_hold_500_and_a_continuation_names_no_version() -> None:
 
 async def test_R15_a_continuation_that_expired_is_followed_by_a_full_list_at_the_first_version() -> None:
     server = server_of([page(pod("a", 1), version=10, token="t1"), refusal(**EXPIRED), page(pod("b", 2), pod("c", 3), version=12)])
-    async with following(server) as followed:
-        await asyncio.sleep(1)
+    followed = await follow(server, 1)
     assert server.log == ["LIST 0", "PAGE t1", "LIST 0", "WATCH 12"]
     assert [asked.limit for asked in server.lists] == [500, 500, 0]
     assert followed.said() == ["replace b,c 12"]
@@ -387,8 +362,7 @@ TOO_MANY_BYTES = TooLargeError("list pods: the answer has too many bytes")
 async def test_R15_a_list_of_too_many_bytes_is_read_in_smaller_pages_of_the_newest_version() -> None:
     pages: list[ListReply] = [page(pod(f"p{number}", 1), version=10, token=f"t{number}") for number in range(6)]
     server = server_of([TOO_MANY_BYTES, *pages, page(version=10)])
-    async with following(server) as followed:
-        await asyncio.sleep(1)
+    followed = await follow(server, 1)
     assert server.log == ["LIST 0", "LIST ", *(f"PAGE t{number}" for number in range(6)), "WATCH 10"]
     assert [asked.limit for asked in server.lists] == [500, 50, 100, 200, 400, 500, 500, 500]
     assert followed.said() == ["replace p0,p1,p2,p3,p4,p5 10"]
@@ -397,8 +371,7 @@ async def test_R15_a_list_of_too_many_bytes_is_read_in_smaller_pages_of_the_newe
 async def test_R15_a_page_of_too_many_bytes_is_read_again_with_a_smaller_limit_down_to_one() -> None:
     first = page(pod("a", 1), version=10, token="t")
     server = server_of([first, *[TOO_MANY_BYTES] * 3, page(pod("b", 1), version=10, token="u"), page(version=10)])
-    async with following(server) as followed:
-        await asyncio.sleep(1)
+    followed = await follow(server, 1)
     assert server.log == ["LIST 0", *["PAGE t"] * 4, "PAGE u", "WATCH 10"]
     assert [asked.limit for asked in server.lists] == [500, 500, 50, 5, 1, 2]
     assert followed.said() == ["replace a,b 10"]
@@ -445,8 +418,7 @@ async def test_R16_no_limit_at_a_known_version_unless_the_server_has_shown_that_
     lists: list[ListReply], asked: list[tuple[str, int]]
 ) -> None:
     server = server_of(lists, [[error_event(410, "Expired")]])
-    async with following(server):
-        await asyncio.sleep(60)
+    await follow(server, 60)
     assert [(listed.resource_version, listed.limit) for listed in server.lists] == asked
 
 
@@ -514,7 +486,6 @@ async def test_R22_two_streams_that_never_said_anything_are_followed_by_a_list()
     """Detects that etcd was restored from a backup: a watch from a version that is yet to come is idle, a list from it is refused."""
     idle = TransportError("watch pods: no byte for 150 s")
     server = server_of([page(version=10), TOO_LARGE[0], page(version=4)], [[Sleep(150), idle], [Sleep(150), idle]])
-    async with following(server) as followed:
-        await asyncio.sleep(400)
+    followed = await follow(server, 400)
     assert server.log == ["LIST 0", "WATCH 10", "WATCH 10", "LIST 10", "LIST ", "WATCH 4"]
     assert followed.reflector.resource_version == "4"

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fakes.following import STREAMS, following
+from fakes.following import STREAMS, follow, following
 from fakes.scripted_server import (
     EXPIRED,
     Hang,
@@ -71,8 +71,7 @@ async def test_R17_only_the_exact_value_true_ends_the_initial_events(value: str)
 
 async def test_R17_the_end_mark_of_a_later_bookmark_is_an_ordinary_bookmark() -> None:
     server = server_of([[initial_end(10), initial_end(20), Hang()]])
-    async with following(server, STREAMS) as followed:
-        await asyncio.sleep(1)
+    followed = await follow(server, 1, STREAMS)
     assert followed.said() == ["replace  10", "bookmark 20"]
 
 
@@ -89,8 +88,7 @@ async def test_R17_the_end_mark_of_a_later_bookmark_is_an_ordinary_bookmark() ->
 )
 async def test_R18_cut_before_the_bookmark_drops_what_came_and_streams_again(cut: StreamReply) -> None:
     server = server_of([cut, [added(pod("a", 6)), initial_end(10), Hang()]])
-    async with following(server, STREAMS) as followed:
-        await asyncio.sleep(30)
+    followed = await follow(server, 30, STREAMS)
     assert server.log == ["STREAM ", "STREAM "]
     assert server.watches[1].opened_at >= 0.8
     assert followed.said() == ["replace a 10"]
@@ -98,8 +96,7 @@ async def test_R18_cut_before_the_bookmark_drops_what_came_and_streams_again(cut
 
 async def test_R18_cut_after_the_bookmark_is_followed_by_a_plain_watch_from_the_last_version() -> None:
     server = server_of([[initial_end(10), added(pod("a", 11)), TransportError("reset")], [modified(pod("a", 12)), Hang()]])
-    async with following(server, STREAMS) as followed:
-        await asyncio.sleep(30)
+    followed = await follow(server, 30, STREAMS)
     assert server.log == ["STREAM ", "WATCH 11"]
     assert followed.said() == ["replace  10", "put a 11", "put a 12"]
 
@@ -107,16 +104,14 @@ async def test_R18_cut_after_the_bookmark_is_followed_by_a_plain_watch_from_the_
 @pytest.mark.parametrize("code", [400, 403, 404, 405, 422, 500, 503])
 async def test_R19_refused_watch_list_is_followed_by_list_and_watch_at_once(code: int) -> None:
     server = server_of([refusal(code, "Whatever")], [page(pod("a", 1), version=10)])
-    async with following(server, STREAMS) as followed:
-        await asyncio.sleep(0.1)
+    followed = await follow(server, 0.1, STREAMS)
     assert server.log == ["STREAM ", "LIST 0", "WATCH 10"]
     assert followed.said() == ["replace a 10"]
 
 
 async def test_R19_an_expired_established_stream_is_started_anew_from_the_last_version() -> None:
     server = server_of([[initial_end(10), bookmark(15), error_event(410, "Expired")], [initial_end(20), Hang()]])
-    async with following(server, STREAMS) as followed:
-        await asyncio.sleep(30)
+    followed = await follow(server, 30, STREAMS)
     assert server.log == ["STREAM ", "STREAM 15"]
     assert server.watches[1].opened_at >= 0.8
     assert followed.said() == ["replace  10", "bookmark 15", "replace  20"]
@@ -129,8 +124,7 @@ async def test_R19_a_version_that_the_server_does_not_have_is_given_up_at_once()
         [added(pod("a", 3)), initial_end(4), error_event(403)],
         [initial_end(5), Hang()],
     ])
-    async with following(server, STREAMS) as followed:
-        await asyncio.sleep(60)
+    followed = await follow(server, 60, STREAMS)
     assert server.log == ["STREAM ", "STREAM 10", "STREAM ", "STREAM 4"]
     assert server.watches[1].opened_at == server.watches[2].opened_at
     assert followed.said() == ["replace  10", "replace a 4", "replace  5"]
@@ -138,8 +132,7 @@ async def test_R19_a_version_that_the_server_does_not_have_is_given_up_at_once()
 
 async def test_R19_a_stream_that_expires_at_the_newest_version_is_followed_by_a_list_there() -> None:
     server = server_of([[initial_end(10), error_event(403)], refusal(**EXPIRED), refusal(**EXPIRED)], [page(version=12)])
-    async with following(server, STREAMS):
-        await asyncio.sleep(60)
+    await follow(server, 60, STREAMS)
     assert server.log == ["STREAM ", "STREAM 10", "STREAM ", "LIST ", "WATCH 12"]
 
 
@@ -148,8 +141,7 @@ async def test_R19_a_server_that_never_sends_the_bookmark_is_listed_from_then_on
         [[added(pod("a", 5)), bookmark(7), Hang()], [bookmark(12), error_event(410, "Expired")]],
         [page(pod("a", 5), version=10), page(version=20)],
     )
-    async with following(server, STREAMS) as followed:
-        await asyncio.sleep(100)
+    followed = await follow(server, 100, STREAMS)
     assert server.log == ["STREAM ", "LIST 0", "WATCH 10", "LIST 12", "WATCH 20"]
     assert server.lists[0].asked_at == 60
     assert "no bookmark" in str(followed.measured.failures[0])
@@ -158,7 +150,6 @@ async def test_R19_a_server_that_never_sends_the_bookmark_is_listed_from_then_on
 
 async def test_R19_a_long_stream_is_not_bound_by_the_patience_for_its_beginning() -> None:
     server = server_of([[initial_end(10), Sleep(200), added(pod("a", 11)), Hang()]])
-    async with following(server, STREAMS) as followed:
-        await asyncio.sleep(250)
+    followed = await follow(server, 250, STREAMS)
     assert server.log == ["STREAM "]
     assert followed.said() == ["replace  10", "put a 11"]
