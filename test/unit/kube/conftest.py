@@ -29,6 +29,11 @@ class Bench:
         """Return a server with that script."""
         return await self.stack.enter_async_context(http_server(handler, self.authority.issue("server"), self.authority.certificate))
 
+    async def connect(self, handler: Callable[[Exchange], Awaitable[None]], **options: Any) -> tuple[HttpServer, Client]:
+        """Return a server with that script and a client of it."""
+        server = await self.serve(handler)
+        return server, await self.client(server, **options)
+
     async def client(self, server: HttpServer, *, clock: Any = None, config: dict[str, Any] | None = None, **options: Any) -> Client:
         """Return a client of `server`."""
         fields = {"tls": TLSConfig(ca_data=self.authority.certificate)} | (config or {})

@@ -76,8 +76,7 @@ async def test_warnings_of_an_answer_are_passed_on(bench: Any) -> None:
 
 
 async def test_what_is_sent(bench: Any) -> None:
-    server = await bench.serve(answer)
-    client = await bench.client(server, config={"token": "one"})
+    server, client = await bench.connect(answer, config={"token": "one"})
     await client.get(PODS, POD)
     await client.create(CONFIG_MAPS, {"metadata": {"name": "a", "namespace": "default"}, "data": {"x": "π"}})
     await client.patch(MPIJOBS, POD, {"status": {}}, subresource="status")
@@ -105,8 +104,7 @@ async def test_what_is_sent(bench: Any) -> None:
 
 
 async def test_metadata_alone_is_asked_for(bench: Any) -> None:
-    server = await bench.serve(answering({"kind": "PartialObjectMetadataList", "metadata": {}, "items": None}))
-    client = await bench.client(server)
+    server, client = await bench.connect(answering({"kind": "PartialObjectMetadataList", "metadata": {}, "items": None}))
     found = await client.list_page(Selection(PODS, "n", "a in (b,c)", "x=y", metadata_only=True), resource_version="0", limit=5)
     assert list(found["items"]) == []
     assert server.exchanges[0].headers["accept"] == "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -114,16 +112,14 @@ async def test_metadata_alone_is_asked_for(bench: Any) -> None:
 
 
 async def test_F8_a_refusal_without_retry_after_is_reported_at_once(bench: Any) -> None:
-    server = await bench.serve(refuse(503))
-    client = await bench.client(server)
+    server, client = await bench.connect(refuse(503))
     with pytest.raises(StatusError, match="get pods default/a: 503 Reason: not now"):
         await client.get(PODS, POD)
     assert len(server.exchanges) == 1
 
 
 async def test_T3_F9_retry_after_is_obeyed_for_writes_too(bench: Any) -> None:
-    server = await bench.serve(Script(refuse(429, Retry_After="1"), refuse(503, Retry_After="0"), answer))
-    client = await bench.client(server)
+    server, client = await bench.connect(Script(refuse(429, Retry_After="1"), refuse(503, Retry_After="0"), answer))
     begun = asyncio.get_running_loop().time()
     await client.create(PODS, BODY)
     assert asyncio.get_running_loop().time() - begun >= 1
@@ -132,8 +128,7 @@ async def test_T3_F9_retry_after_is_obeyed_for_writes_too(bench: Any) -> None:
 
 
 async def test_T3_ten_retries_are_the_most(bench: Any) -> None:
-    server = await bench.serve(refuse(429, Retry_After="0"))
-    client = await bench.client(server)
+    server, client = await bench.connect(refuse(429, Retry_After="0"))
     with pytest.raises(StatusError) as caught:
         await client.get(PODS, POD)
     assert caught.value.code == 429
@@ -141,8 +136,7 @@ async def test_T3_ten_retries_are_the_most(bench: Any) -> None:
 
 
 async def test_T3_a_wait_beyond_the_deadline_is_not_begun(bench: Any) -> None:
-    server = await bench.serve(refuse(429, Retry_After="30"))
-    client = await bench.client(server)
+    client = await bench.client(await bench.serve(refuse(429, Retry_After="30")))
     async with asyncio.timeout(5):
         with pytest.raises(StatusError) as caught:
             await client.get(PODS, POD)
@@ -180,8 +174,7 @@ async def test_L64_T3_a_write_that_is_to_be_sent_again_is_called_off_meanwhile(b
 
 @pytest.mark.parametrize("broken", [reset, close])
 async def test_T3_a_read_survives_a_dropped_connection(bench: Any, broken: Any) -> None:
-    server = await bench.serve(Script(answer, broken, broken, answer))
-    client = await bench.client(server)
+    server, client = await bench.connect(Script(answer, broken, broken, answer))
     await client.get(PODS, POD)
     await client.get(PODS, POD)
     assert len(server.exchanges) == 4
@@ -190,8 +183,7 @@ async def test_T3_a_read_survives_a_dropped_connection(bench: Any, broken: Any) 
 @pytest.mark.parametrize("broken", [reset, close])
 @pytest.mark.parametrize("verb", WRITES)
 async def test_T3_F12_a_write_is_sent_once_even_on_a_kept_connection_that_is_dead(bench: Any, broken: Any, verb: str) -> None:
-    server = await bench.serve(Script(answer, broken, answer))
-    client = await bench.client(server)
+    server, client = await bench.connect(Script(answer, broken, answer))
     await client.get(PODS, POD)
     with pytest.raises(TransportError, match=f"^{verb} pods default/a: connection broken before an answer"):
         await WRITES[verb](client)
@@ -201,8 +193,7 @@ async def test_T3_F12_a_write_is_sent_once_even_on_a_kept_connection_that_is_dea
 
 
 async def test_F10_a_request_that_hangs_ends_with_the_deadline(bench: Any) -> None:
-    server = await bench.serve(Script(hang, answer))
-    client = await bench.client(server, deadline_seconds=0.2)
+    client = await bench.client(await bench.serve(Script(hang, answer)), deadline_seconds=0.2)
     with pytest.raises(TransportError, match=r"^get pods default/a: no answer within 0\.2 s$"):
         await client.get(PODS, POD)
     assert bench.observed == [("get", "pods", 0)]
@@ -210,8 +201,7 @@ async def test_F10_a_request_that_hangs_ends_with_the_deadline(bench: Any) -> No
 
 
 async def test_F34_a_connection_that_is_made_too_late_carries_no_write(bench: Any) -> None:
-    server = await bench.serve(answer)
-    client = await bench.client(server, connect_seconds=0.2)
+    server, client = await bench.connect(answer, connect_seconds=0.2)
     write = asyncio.ensure_future(client.delete(PODS, POD, uid="1"))
     await asyncio.sleep(0)
     time.sleep(0.5)  # noqa: ASYNC251 - the event loop is blocked on purpose
@@ -243,8 +233,7 @@ async def test_F10_a_body_that_trickles_ends_with_the_deadline(bench: Any) -> No
             await exchange.chunk(b" ")
             await asyncio.sleep(0.05)
 
-    server = await bench.serve(trickle)
-    client = await bench.client(server, deadline_seconds=0.3)
+    client = await bench.client(await bench.serve(trickle), deadline_seconds=0.3)
     with pytest.raises(TransportError, match="no answer within"):
         await client.get(PODS, POD)
 
@@ -257,8 +246,7 @@ async def test_a_list_may_take_longer_than_other_calls_but_not_be_idle_for_long(
             await exchange.chunk(part)
         await exchange.chunk(b"")
 
-    server = await bench.serve(Script(slow, hang))
-    client = await bench.client(server, deadline_seconds=0.3)
+    client = await bench.client(await bench.serve(Script(slow, hang)), deadline_seconds=0.3)
     assert (await client.list_page(Selection(PODS), resource_version="0"))["metadata"] == {}
     async with asyncio.timeout(5):
         with pytest.raises(TransportError, match=r"^list pods: "):
@@ -270,8 +258,7 @@ async def test_F15_a_cut_body_is_a_transport_error(bench: Any) -> None:
         await exchange.send(b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"kind":')
         exchange.close()
 
-    server = await bench.serve(cut)
-    client = await bench.client(server)
+    server, client = await bench.connect(cut)
     with pytest.raises(TransportError, match=r"^list pods: "):
         await client.list_page(Selection(PODS), resource_version="0")
     assert len(server.exchanges) == 1
@@ -283,8 +270,7 @@ async def test_F15_what_is_not_http_is_a_transport_error(bench: Any, garbage: by
         await exchange.send(garbage)
         exchange.close()
 
-    server = await bench.serve(nonsense)
-    client = await bench.client(server)
+    client = await bench.client(await bench.serve(nonsense))
     with pytest.raises(TransportError, match=r"^create pods default/a: "):
         await client.create(PODS, BODY)
 
@@ -313,8 +299,7 @@ async def test_a_table_is_no_list(bench: Any) -> None:
 
 
 async def test_F1_a_refused_connection_says_where(bench: Any) -> None:
-    server = await bench.serve(answer)
-    client = await bench.client(server)
+    server, client = await bench.connect(answer)
     server.url = "https://127.0.0.1:1"
     nowhere = await bench.client(server)
     with pytest.raises(TransportError, match=r"^get pods default/a: no connection to 127\.0\.0\.1:1: ConnectionRefusedError: "):
@@ -330,8 +315,7 @@ async def test_F52_the_environment_names_no_proxy_and_no_password(bench: Any, mo
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "https_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     monkeypatch.setenv("NETRC", str(netrc))
-    server = await bench.serve(answer)
-    client = await bench.client(server, config={"token": "one"})
+    server, client = await bench.connect(answer, config={"token": "one"})
     await client.get(PODS, POD)
     assert server.exchanges[0].headers["authorization"] == "Bearer one"
 
@@ -347,8 +331,7 @@ async def test_redirects_are_not_followed(bench: Any) -> None:
 
 
 async def test_a_body_of_megabytes_goes_through(bench: Any) -> None:
-    server = await bench.serve(answer)
-    client = await bench.client(server)
+    server, client = await bench.connect(answer)
     await client.create(CONFIG_MAPS, {"metadata": {"name": "a", "namespace": "default"}, "data": {"x": "y" * 3_000_000}})
     assert len(server.exchanges[0].body["data"]["x"]) == 3_000_000
 
@@ -359,8 +342,7 @@ async def test_F9_F18_leases_do_not_wait_for_other_calls(bench: Any) -> None:
             await asyncio.sleep(0.5)
         await answer(exchange)
 
-    server = await bench.serve(slow_but_for_leases)
-    client = await bench.client(server, most_in_flight=2, qps=1.0, burst=1)
+    client = await bench.client(await bench.serve(slow_but_for_leases), most_in_flight=2, qps=1.0, burst=1)
     leases = client.separate(deadline_seconds=0.4)
     calls = [asyncio.create_task(client.get(PODS, POD)) for _ in range(3)]
     await asyncio.sleep(0.1)
@@ -377,7 +359,6 @@ async def test_F18_waiting_for_a_place_is_not_part_of_the_deadline(bench: Any) -
         await asyncio.sleep(0.4)
         await answer(exchange)
 
-    server = await bench.serve(slow)
-    client = await bench.client(server, most_in_flight=2, deadline_seconds=1.5)
+    server, client = await bench.connect(slow, most_in_flight=2, deadline_seconds=1.5)
     await asyncio.gather(*(client.get(PODS, POD) for _ in range(10)))
     assert server.connections == 2

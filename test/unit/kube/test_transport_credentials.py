@@ -44,8 +44,7 @@ async def watched(client: Any) -> list[Any]:
 async def test_T1_F17_a_401_reads_the_token_again_and_tries_once(bench: Any) -> None:
     path = bench.directory / "token"
     path.write_text("one\n")
-    server = await bench.serve(accepting("two"))
-    client = await bench.client(server, config={"token_file": str(path)})
+    server, client = await bench.connect(accepting("two"), config={"token_file": str(path)})
     with pytest.raises(StatusError) as caught:
         await client.get(PODS, POD)
     assert caught.value.is_unauthorized
@@ -60,8 +59,7 @@ async def test_T1_F17_a_401_reads_the_token_again_and_tries_once(bench: Any) -> 
 async def test_T1_a_watch_does_so_too(bench: Any) -> None:
     path = bench.directory / "token"
     path.write_text("one")
-    server = await bench.serve(accepting("two"))
-    client = await bench.client(server, config={"token_file": str(path)})
+    server, client = await bench.connect(accepting("two"), config={"token_file": str(path)})
     with pytest.raises(StatusError):
         await watched(client)
     path.write_text("two")
@@ -70,8 +68,7 @@ async def test_T1_a_watch_does_so_too(bench: Any) -> None:
 
 
 async def test_a_token_that_cannot_change_is_not_tried_twice(bench: Any) -> None:
-    server = await bench.serve(accepting("two"))
-    client = await bench.client(server, config={"token": "one"})
+    server, client = await bench.connect(accepting("two"), config={"token": "one"})
     with pytest.raises(StatusError):
         await client.get(PODS, POD)
     with pytest.raises(StatusError):
@@ -86,8 +83,7 @@ async def test_T6_a_401_runs_the_plugin_once_more(bench: Any) -> None:
         runs.append("run")
         return {"token": str(len(runs))}
 
-    server = await bench.serve(accepting("2"))
-    client = await bench.client(server, config={"exec_plugin": plugin})
+    client = await bench.client(await bench.serve(accepting("2")), config={"exec_plugin": plugin})
     await asyncio.gather(*(client.get(PODS, POD) for _ in range(5)))
     await client.get(PODS, POD)
     assert len(runs) == 2
@@ -140,8 +136,7 @@ async def test_T2_a_call_under_way_is_not_cut_by_a_rotation(bench: Any, monkeypa
         await exchange.answer({"kind": "Pod"})
 
     clock = ManualClock()
-    server = await bench.serve(script)
-    client = await bench.client(server, config={"tls": TLSConfig(ca_file=str(path))}, clock=clock)
+    server, client = await bench.connect(script, config={"tls": TLSConfig(ca_file=str(path))}, clock=clock)
     slow = asyncio.create_task(client.get(PODS, Key("default", "slow")))
     while not server.exchanges:  # noqa: ASYNC110 - the other side of a socket
         await asyncio.sleep(0.01)

@@ -43,8 +43,7 @@ async def test_what_a_watch_asks_for(bench: Any) -> None:
         await exchange.begin_stream()
         await exchange.chunk(b"")
 
-    server = await bench.serve(nothing)
-    client = await bench.client(server)
+    server, client = await bench.connect(nothing)
     assert await names(client) == []
     async with watch(client, resource_version="", send_initial_events=True) as events:
         assert [event async for event in events] == []
@@ -153,8 +152,7 @@ async def test_R7_a_refused_watch_is_reported_and_not_repeated(bench: Any) -> No
     async def script(exchange: Exchange) -> None:
         await exchange.refuse(429, "TooManyRequests", "wait", Retry_After="1")
 
-    server = await bench.serve(script)
-    client = await bench.client(server)
+    server, client = await bench.connect(script)
     with pytest.raises(StatusError) as caught:
         await names(client)
     assert caught.value.retry_after_seconds == 1
@@ -178,8 +176,7 @@ async def test_another_success_than_200_is_no_stream(bench: Any) -> None:
 
 
 async def test_R20_leaving_early_closes_the_connection(bench: Any) -> None:
-    server = await bench.serve(one_event)
-    client = await bench.client(server)
+    server, client = await bench.connect(one_event)
     async with watch(client) as events:
         async for _ in events:
             break
@@ -216,8 +213,7 @@ async def test_R20_cancelling_closes_the_connection(bench: Any) -> None:
         await exchange.begin_stream()
         await exchange.writer.wait_closed()
 
-    server = await bench.serve(script)
-    client = await bench.client(server)
+    server, client = await bench.connect(script)
     task = asyncio.create_task(names(client))
     while not bench.observed:  # noqa: ASYNC110 - until the watch began
         await asyncio.sleep(0.01)
