@@ -159,10 +159,10 @@ class World:
                 detector.verify()
             assert {request.flow for request in self.client.server.requests[before:]} <= {key}
 
-    async def sync_refused(self, key: Key = KEY) -> None:
-        """Refresh the caches, then sync: a write is refused."""
-        with pytest.raises(ExceptionGroup):
-            await self.sync(key)
+    async def sync_refused(self, error: type[Exception] = ExceptionGroup) -> None:
+        """Refresh the caches, then sync: it fails with `error`, by default because a write of a child is refused."""
+        with pytest.raises(error):
+            await self.sync()
 
     async def sync_until_idle(self, *, rounds: int = 20) -> None:
         """Sync until nothing more is written; time passes where a write waits, but not until a waiting Pod is asked about."""

@@ -72,8 +72,7 @@ async def test_a_spec_that_cannot_be_read_is_retried() -> None:
     world = forgetful()
     await world.submit()
     world.client.refuse("get", MPIJOBS, "pi", StatusError("get", {"code": 500}), times=1)
-    with pytest.raises(StatusError):
-        await world.sync()
+    await world.sync_refused(StatusError)
     await world.sync()
     assert world.names(JOBS) == ["pi-launcher"]
 

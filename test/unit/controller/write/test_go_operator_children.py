@@ -110,7 +110,6 @@ async def test_a_question_without_an_answer_is_asked_again() -> None:
     world = await finished(completed=True)
     await asyncio.sleep(TTL)
     world.client.refuse("get", SERVICES, "pi", StatusError("get", {"code": 503}), times=1)
-    with pytest.raises(StatusError):
-        await world.sync()
+    await world.sync_refused(StatusError)
     await world.sync_until_idle()
     assert world.names(SERVICES) == []
