@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 import pytest
@@ -47,6 +48,11 @@ class Scene:
 
     def record(self, message: str = "MPIJob ns/pi is created.", *, obj: Object = PI, reason: str = "MPIJobCreated") -> None:
         self.recorder.record(obj, "Normal", reason, message)
+
+    async def record_and_wait(self, message: str = "MPIJob ns/pi is created.", **what: Any) -> None:
+        """Record an event, and wait for a second."""
+        self.record(message, **what)
+        await asyncio.sleep(1)
 
     def events(self) -> list[dict[str, Any]]:
         return cast("list[dict[str, Any]]", self.client.server.objects(EVENTS))
@@ -103,8 +109,7 @@ async def test_T5_equal_events_are_one_object_with_a_count(scene: Scene) -> None
     await asyncio.sleep(60)
     scene.record()
     await asyncio.sleep(60)
-    scene.record()
-    await asyncio.sleep(1)
+    await scene.record_and_wait()
     event = scene.event()
     assert (event["count"], event["firstTimestamp"], event["lastTimestamp"]) == (3, "2026-01-01T00:00:00Z", "2026-01-01T00:02:00Z")
     assert [action.verb for action in scene.client.actions] == ["create", "patch", "patch"]
@@ -129,22 +134,19 @@ async def test_T5_equal_events_that_wait_together_are_one_write(scene: Scene) ->
 )
 async def test_events_that_differ_are_different_objects(scene: Scene, change: dict[str, Any]) -> None:
     scene.record()
-    scene.record(**change)
-    await asyncio.sleep(1)
+    await scene.record_and_wait(**change)
     assert [event["count"] for event in scene.events()] == [1, 1]
 
 
 async def test_T5_similar_events_are_combined_after_the_tenth(scene: Scene) -> None:
     for number in range(15):
-        scene.record(f"worker {number} failed")
-        await asyncio.sleep(1)
+        await scene.record_and_wait(f"worker {number} failed")
     events = scene.events()
     assert len(events) == 11
     (combined,) = [event for event in events if "combined" in event["message"]]
     assert combined["message"] == "(combined from similar events): worker 14 failed"
     assert combined["count"] == 5
-    scene.record("worker 3 failed")
-    await asyncio.sleep(1)
+    await scene.record_and_wait("worker 3 failed")
     assert sorted(event["count"] for event in scene.events()) == [1] * 9 + [2, 5], "one that is known is not combined"
 
 
@@ -152,8 +154,7 @@ async def test_T5_similar_events_of_long_ago_do_not_count(scene: Scene) -> None:
     for number in range(10):
         scene.record(f"worker {number} failed")
     await asyncio.sleep(601)
-    scene.record("worker 10 failed")
-    await asyncio.sleep(1)
+    await scene.record_and_wait("worker 10 failed")
     assert not [event for event in scene.events() if "combined" in event["message"]]
 
 
@@ -161,13 +162,11 @@ async def test_T5_chatter_about_one_object_is_limited_and_others_are_not(scene: 
     for number in range(40):
         scene.record(reason=f"Reason{number}")
     assert scene.outcomes == ["limited"] * 15
-    scene.record(obj=other(2))
-    await asyncio.sleep(1)
+    await scene.record_and_wait(obj=other(2))
     assert len(scene.events()) == 26
     scene.record(reason="StillTooMany")
     await asyncio.sleep(299)
-    scene.record(reason="AfterFiveMinutes")
-    await asyncio.sleep(1)
+    await scene.record_and_wait(reason="AfterFiveMinutes")
     reasons = [event["reason"] for event in scene.events()]
     assert "StillTooMany" not in reasons
     assert "AfterFiveMinutes" in reasons
@@ -183,8 +182,7 @@ async def test_T5_what_fails_is_tried_three_times_and_dropped(scene: Scene, erro
     assert [action.verb for action in scene.client.actions] == ["create"] * 3
     assert scene.outcomes == ["dropped"]
     scene.client.server.allow()
-    scene.record()
-    await asyncio.sleep(1)
+    await scene.record_and_wait()
     assert scene.event()["count"] == 1, "what was dropped is not counted"
 
 
@@ -235,14 +233,12 @@ async def test_an_event_whose_answer_was_lost_is_not_doubled(scene: Scene) -> No
 
 
 async def test_an_event_that_has_expired_is_made_anew(scene: Scene) -> None:
-    scene.record()
-    await asyncio.sleep(1)
+    await scene.record_and_wait()
     first = scene.event()["metadata"]["name"]
     for event in scene.events():
         scene.client.server.remove(EVENTS, Key("ns", event["metadata"]["name"]))
     await asyncio.sleep(4000)
-    scene.record()
-    await asyncio.sleep(1)
+    await scene.record_and_wait()
     event = scene.event()
     assert event["metadata"]["name"] != first
     assert (event["count"], event["firstTimestamp"]) == (2, "2026-01-01T00:00:00Z")
@@ -269,8 +265,7 @@ async def test_T5_a_slow_server_gets_events_of_many_objects_at_a_time(scene: Sce
 
 
 async def test_T5_a_namespace_in_which_writes_take_long_does_not_hold_up_events_of_others(scene: Scene) -> None:
-    scene.recorder._client = client = SlowClient(scene.client)
-    client.seconds = 9
+    scene.recorder._client = client = SlowClient(scene.client, 9)
     for number in range(1100):
         scene.record(obj=other(number))
     await asyncio.sleep(1)
@@ -284,8 +279,7 @@ async def test_T5_a_namespace_in_which_writes_take_long_does_not_hold_up_events_
 
 
 async def test_T5_idle_writers_notice_that_an_event_of_another_namespace_may_begin(scene: Scene) -> None:
-    scene.recorder._client = client = SlowClient(scene.client)
-    client.seconds = 9
+    scene.recorder._client = client = SlowClient(scene.client, 9)
     for number in range(7):
         scene.record(obj=other(number))
     await asyncio.sleep(0.1)
@@ -304,8 +298,7 @@ async def test_T5_idle_writers_notice_that_an_event_of_another_namespace_may_beg
 
 
 async def test_at_the_end_slow_writes_of_a_namespace_do_not_hold_up_those_of_others(scene: Scene) -> None:
-    scene.recorder._client = client = SlowClient(scene.client)
-    client.seconds = 1000
+    scene.recorder._client = client = SlowClient(scene.client, 1000)
     for number in range(20):
         scene.record(obj=other(number))
     await asyncio.sleep(1)
@@ -317,10 +310,8 @@ async def test_at_the_end_slow_writes_of_a_namespace_do_not_hold_up_those_of_oth
 
 
 async def test_T5_one_write_without_an_answer_does_not_hold_up_the_others(scene: Scene) -> None:
-    scene.recorder._client = client = SlowClient(scene.client)
-    client.seconds = 1000
-    scene.record()
-    await asyncio.sleep(1)
+    scene.recorder._client = client = SlowClient(scene.client, 1000)
+    await scene.record_and_wait()
     client.seconds = 1
     scene.record(obj=other(2))
     await asyncio.sleep(1.5)
@@ -328,10 +319,8 @@ async def test_T5_one_write_without_an_answer_does_not_hold_up_the_others(scene:
 
 
 async def test_T5_what_happened_later_to_an_object_is_sent_later(scene: Scene) -> None:
-    scene.recorder._client = client = SlowClient(scene.client)
-    client.seconds = 5
-    scene.record()
-    await asyncio.sleep(1)
+    scene.recorder._client = client = SlowClient(scene.client, 5)
+    await scene.record_and_wait()
     client.seconds = 0.1
     scene.record(reason="MPIJobRunning")
     await asyncio.sleep(10)
@@ -339,8 +328,7 @@ async def test_T5_what_happened_later_to_an_object_is_sent_later(scene: Scene) -
 
 
 async def test_a_long_message_is_cut_between_characters(scene: Scene) -> None:
-    scene.record("é" * 1000)
-    await asyncio.sleep(1)
+    await scene.record_and_wait("é" * 1000)
     message = scene.event()["message"]
     assert message == "é" * 510 + "..."
     assert len(message.encode()) <= 1024
@@ -359,8 +347,7 @@ async def test_names_of_events_differ_even_in_the_same_instant_and_are_never_too
 
 async def test_an_event_about_an_object_of_the_whole_cluster_goes_to_the_default_namespace(scene: Scene) -> None:
     node: Object = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "uid": "u-3"}}
-    scene.record(obj=node)
-    await asyncio.sleep(1)
+    await scene.record_and_wait(obj=node)
     assert scene.event()["metadata"]["namespace"] == "default"
 
 
@@ -381,11 +368,9 @@ async def test_at_the_end_an_event_that_was_being_tried_is_not_doubled(scene: Sc
 
 
 async def test_at_the_end_nobody_waits_for_a_server_that_is_gone(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
-    scene.recorder._client = client = SlowClient(scene.client)
-    client.seconds = 1000
+    scene.recorder._client = SlowClient(scene.client, 1000)
     scene.record()
-    scene.record(obj=other(2))
-    await asyncio.sleep(1)
+    await scene.record_and_wait(obj=other(2))
     await scene.end()
     assert asyncio.get_running_loop().time() == pytest.approx(1 + 2)
     assert "events lost at the end" in capsys.readouterr().out
@@ -413,12 +398,12 @@ async def test_F40_whoever_has_lost_its_lease_writes_no_event_any_more(scene: Sc
     assert scene.outcomes == ["dropped", "dropped"]
 
 
+@dataclass
 class SlowClient:
-    """A client over another that takes a second for each event."""
+    """A client over another that takes some seconds for each event."""
 
-    def __init__(self, client: FakeClient) -> None:
-        self.client = client
-        self.seconds = 1.0
+    client: FakeClient
+    seconds: float = 1.0
 
     async def create(self, resource: Resource, body: Object, *, metadata_only: bool) -> Object:
         await asyncio.sleep(self.seconds)
