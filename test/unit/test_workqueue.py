@@ -1,7 +1,8 @@
 """Invariants Q40 to Q49: the work queue, its delays and its workers."""
 
 import asyncio
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -304,17 +305,25 @@ def test_Q45_pending_timers_do_not_keep_the_process_alive() -> None:
         assert runner.run(leave_a_timer()).time() < 3600
 
 
-async def test_Q48_success_forgets_and_failure_comes_back_rate_limited(queue: WorkQueue[str]) -> None:
-    runs: list[float] = []
-    failures: list[tuple[str, str]] = []
+@asynccontextmanager
+async def working(queue: WorkQueue[str], *ends: Exception | float | None) -> AsyncIterator[tuple[list[float], list[tuple[str, str]]]]:
+    """Let a worker do syncs that end so, one after the other; yield when they ended, and the failures that it reported."""
+    runs, failures, left = list[float](), list[tuple[str, str]](), iter(ends)
 
-    async def sync(_key: str) -> None:
+    async def sync(_key: str) -> float | None:
         await asyncio.sleep(0)
         runs.append(now())
-        if len(runs) < 4:
-            raise RuntimeError(f"run {len(runs)}")
+        end = next(left)
+        if isinstance(end, Exception):
+            raise end
+        return end
 
     async with background(asyncio.create_task(work(queue, sync, lambda key, error: failures.append((key, str(error)))))):
+        yield runs, failures
+
+
+async def test_Q48_success_forgets_and_failure_comes_back_rate_limited(queue: WorkQueue[str]) -> None:
+    async with working(queue, *(RuntimeError(f"run {number}") for number in (1, 2, 3)), None) as (runs, failures):
         queue.add("a")
         await asyncio.sleep(10)
     assert [later - earlier for earlier, later in pairwise(runs)] == pytest.approx([0.005, 0.010, 0.020])
@@ -323,39 +332,21 @@ async def test_Q48_success_forgets_and_failure_comes_back_rate_limited(queue: Wo
 
 
 async def test_Q48_an_asked_delay_forgets_and_comes_back_then(queue: WorkQueue[str]) -> None:
-    runs: list[float] = []
-
-    async def sync(_key: str) -> float | None:
-        await asyncio.sleep(0)
-        runs.append(now())
-        return 30.0 if len(runs) < 3 else None
-
     queue.add_rate_limited("a")
-    async with background(asyncio.create_task(work(queue, sync, lambda _key, _error: None))):
+    async with working(queue, 30.0, 30.0, None) as (runs, _):
         await asyncio.sleep(3600)
     assert runs == pytest.approx([0.005, 30.005, 60.005])
     assert queue.retries("a") == 0
 
 
 async def test_Q48_a_key_that_is_put_off_is_no_failure_and_no_success(queue: WorkQueue[str]) -> None:
-    runs: list[float] = []
-    failures: list[str] = []
-
-    async def sync(_key: str) -> None:
-        await asyncio.sleep(0)
-        runs.append(now())
-        if len(runs) < 3:
-            raise NotReady(7)
-        if len(runs) == 3:
-            raise RuntimeError
-
     queue.add_rate_limited("a")
-    async with background(asyncio.create_task(work(queue, sync, lambda key, _error: failures.append(key)))):
+    async with working(queue, NotReady(7), NotReady(7), RuntimeError("run 3"), None) as (runs, failures):
         await asyncio.sleep(14.01)
         assert queue.retries("a") == 2
         await asyncio.sleep(3600)
     assert runs == pytest.approx([0.005, 7.005, 14.005, 14.015])
-    assert failures == ["a"]
+    assert failures == [("a", "run 3")]
 
 
 async def test_Q48_a_cancelled_sync_gives_its_key_back(queue: WorkQueue[str]) -> None:
