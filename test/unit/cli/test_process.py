@@ -85,9 +85,9 @@ log.configure("json", "info", fd=stdout_descriptor())
 class Child:
     """A process of its own that runs `run_until_stopped`."""
 
-    def __init__(self, work: str, **how: Any) -> None:
+    def __init__(self, work: str) -> None:
         script = PRELUDE + textwrap.dedent(work) + f"\nsys.exit(run_until_stopped(work, uses_uvloop={LOOP['uses_uvloop']}))\n"
-        self.process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **how)
+        self.process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def wait_for(self, line: str) -> None:
         assert self.process.stdout is not None
@@ -134,37 +134,28 @@ def test_modules_are_not_searched_for_garbage() -> None:
     assert frozen > 10_000
 
 
-def test_F36_a_part_that_dies_ends_the_process_with_one_line_and_its_traceback() -> None:
-    work = """
-        async def informer():
-            raise RuntimeError("a defect")
-        async def work():
-            async with asyncio.TaskGroup() as group:
-                group.create_task(informer())
-                await asyncio.Event().wait()
-    """
-    with child(work) as process:
-        code, records, err = process.end()
-    assert code == 1
-    (failure,) = [record for record in records if record["level"] == "error"]
-    assert failure["errors"] == ["RuntimeError: a defect"]
-    assert 'raise RuntimeError("a defect")' in failure["exception"] or "in informer" in failure["exception"]
-    assert not err
-
-
-def test_F36_a_watchdog_that_dies_ends_the_process_too() -> None:
-    work = """
-        async def dying(self):
-            raise RuntimeError("a defect")
-        from mpiop.cli import process
-        process.Watchdog.run = dying
-        async def work():
+PART = """
+    async def work():
+        async with asyncio.TaskGroup() as group:
+            group.create_task(dying())
             await asyncio.Event().wait()
-    """
-    with child(work) as process:
+"""
+WATCHDOG = """
+    from mpiop.cli import process
+    process.Watchdog.run = dying
+    async def work():
+        await asyncio.Event().wait()
+"""
+
+
+@pytest.mark.parametrize("work", [PART, WATCHDOG], ids=["informer", "watchdog"])
+def test_F36_a_part_that_dies_ends_the_process_with_one_line_and_its_traceback(work: str) -> None:
+    with child("    async def dying(*_):\n        raise RuntimeError('a defect')\n" + work) as process:
         code, records, err = process.end()
     assert (code, err) == (1, "")
-    assert [record["errors"] for record in records if record["level"] == "error"] == [["RuntimeError: a defect"]]
+    (failure,) = [record for record in records if record["level"] == "error"]
+    assert failure["errors"] == ["RuntimeError: a defect"]
+    assert "in dying" in failure["exception"]
 
 
 UNTIL_STOPPED = """
