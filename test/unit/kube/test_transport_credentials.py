@@ -1,6 +1,7 @@
 """Credentials over real connections: 401, rotation, client certificates, server names, proxies (T1, T2, T6, F17, F51)."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,30 +42,20 @@ async def watched(client: Any) -> list[Any]:
         return [event async for event in events]
 
 
-async def test_T1_F17_a_401_reads_the_token_again_and_tries_once(bench: Any) -> None:
+@pytest.mark.parametrize("ask", [lambda client: client.get(PODS, POD), watched], ids=["a call", "a watch"])
+async def test_T1_F17_a_401_reads_the_token_again_and_tries_once(bench: Any, ask: Callable[[Any], Awaitable[Any]]) -> None:
     path = bench.directory / "token"
     path.write_text("one\n")
     server, client = await bench.connect(accepting("two"), config={"token_file": str(path)})
     with pytest.raises(StatusError) as caught:
-        await client.get(PODS, POD)
+        await ask(client)
     assert caught.value.is_unauthorized
     assert len(server.exchanges) == 2
     path.write_text("two\n")
-    await client.get(PODS, POD)
+    await ask(client)
     assert len(server.exchanges) == 4
-    await client.get(PODS, POD)
+    await ask(client)
     assert len(server.exchanges) == 5
-
-
-async def test_T1_a_watch_does_so_too(bench: Any) -> None:
-    path = bench.directory / "token"
-    path.write_text("one")
-    server, client = await bench.connect(accepting("two"), config={"token_file": str(path)})
-    with pytest.raises(StatusError):
-        await watched(client)
-    path.write_text("two")
-    assert await watched(client) == []
-    assert len(server.exchanges) == 4
 
 
 async def test_a_token_that_cannot_change_is_not_tried_twice(bench: Any) -> None:
