@@ -470,10 +470,11 @@ def test_on_a_worker_it_does_not_wait_for_others(worker: Pod, host: str) -> None
     assert run.seconds == 0
 
 
-def test_on_a_worker_without_getent_ssh_has_to_try_it(worker: Pod) -> None:
-    (worker.root / "bin" / "getent").unlink()
+@pytest.mark.parametrize(("program", "lookups"), [("getent", []), ("sleep", [0])])
+def test_on_a_worker_without_a_program_that_it_needs_ssh_has_to_try_it(worker: Pod, program: str, lookups: list[int]) -> None:
+    (worker.root / "bin" / program).unlink()
     run = worker.run(HOST, "true")
-    assert (run.call, run.seconds) == ([*OURS, HOST, "true"], 0)
+    assert (run.call, run.seconds, run.lookups) == ([*OURS, HOST, "true"], 0, lookups)
 
 
 def test_where_it_cannot_write_into_the_log_of_the_pod_it_speaks_on_stderr(launcher: Pod) -> None:
@@ -536,9 +537,3 @@ def test_a_sleep_that_fails_stops_it(launcher: Pod) -> None:
     run = launcher.run(HOST, "true")
     assert run.words == [f"waiting for {HOST}: cannot wait, because sleep fails"]
     assert (run.calls, run.returncode) == ([], 255)
-
-
-def test_on_a_worker_without_sleep_ssh_has_to_try_it(worker: Pod) -> None:
-    (worker.root / "bin" / "sleep").unlink()
-    run = worker.run(HOST, "true")
-    assert (run.call, run.lookups) == ([*OURS, HOST, "true"], [0])
