@@ -85,6 +85,13 @@ async def running(controller: Controller, workers: int = 2) -> AsyncIterator[Non
         yield
 
 
+@pytest.fixture
+async def noting() -> AsyncIterator[Noting]:
+    noting = Noting()
+    async with running(noting.controller):
+        yield noting
+
+
 @pytest.mark.parametrize(("workers", "requests"), [(8, 29), (4, 21)])
 async def test_a_job_that_starts_normally_costs_no_request_that_nobody_needs(workers: int, requests: int) -> None:
     world = World()
@@ -119,13 +126,11 @@ async def test_a_job_that_starts_normally_costs_no_request_that_nobody_needs(wor
     assert not [request for request in world.client.server.requests if request.verb == "list" and request.resource == EVENTS]
 
 
-async def test_workers_that_start_are_handled_in_batches_that_grow() -> None:
-    noting = Noting()
-    async with running(noting.controller):
-        noting.begin(1000, desired=1000)
-        for number in range(380):
-            noting.controller.handle(Notification(worker(number, "Pending"), worker(number)))
-            await asyncio.sleep(0.1)
+async def test_workers_that_start_are_handled_in_batches_that_grow(noting: Noting) -> None:
+    noting.begin(1000, desired=1000)
+    for number in range(380):
+        noting.controller.handle(Notification(worker(number, "Pending"), worker(number)))
+        await asyncio.sleep(0.1)
     # Each sync begins the next batch with the worker that comes after it.
     assert noting.times == [pytest.approx(seconds, abs=0.5) for seconds in (1, 3, 7, 15, 25, 35)]
 
@@ -151,15 +156,13 @@ CONDITION = {"type": "Running", "status": "True"}
 )
 @pytest.mark.parametrize("is_ours", [True, False])
 async def test_a_count_or_list_of_hosts_that_we_wrote_ourselves_is_looked_at_later(
-    old: Object | None, new: dict[str, Any], resource: Resource, seconds: float, *, is_ours: bool
+    noting: Noting, old: Object | None, new: dict[str, Any], resource: Resource, seconds: float, *, is_ours: bool
 ) -> None:
-    noting = Noting()
     written = edited({**(old or new), **new}, resourceVersion="8")
     noting.consistency.wrote(KEY, "uid", resource, edited(written, resourceVersion="8" if is_ours else "7"))
-    async with running(noting.controller):
-        noting.begin(2, desired=2)
-        noting.controller.handle(Notification(old, written))
-        await asyncio.sleep(2 * MOST_SECONDS)
+    noting.begin(2, desired=2)
+    noting.controller.handle(Notification(old, written))
+    await asyncio.sleep(2 * MOST_SECONDS)
     if seconds == MOST_SECONDS and not is_ours:
         seconds = FIRST_SECONDS if resource is MPIJOBS else 0
     assert noting.times == [pytest.approx(seconds)]
@@ -187,41 +190,35 @@ async def test_a_slow_start_costs_few_writes_and_its_end_is_reported_at_once(sec
 @pytest.mark.parametrize(
     ("awaited", "desired"), [pytest.param(0, 1000, id="all were Ready"), pytest.param(1000, 1001, id="the job was scaled")]
 )
-async def test_the_next_start_begins_with_a_short_batch(awaited: int, desired: int) -> None:
-    noting = Noting()
-    async with running(noting.controller):
-        noting.begin(1000, desired=1000)
-        for number in range(30):
-            noting.controller.handle(Notification(worker(number, "Pending"), worker(number)))
-            await asyncio.sleep(1)
-        noting.begin(awaited, desired=desired)
-        noting.begin(1000, desired=desired)
-        await asyncio.sleep(20)
-        noting.times.clear()
-        noting.controller.handle(Notification(worker(7, "Pending"), worker(7)))
-        await asyncio.sleep(20)
+async def test_the_next_start_begins_with_a_short_batch(noting: Noting, awaited: int, desired: int) -> None:
+    noting.begin(1000, desired=1000)
+    for number in range(30):
+        noting.controller.handle(Notification(worker(number, "Pending"), worker(number)))
+        await asyncio.sleep(1)
+    noting.begin(awaited, desired=desired)
+    noting.begin(1000, desired=desired)
+    await asyncio.sleep(20)
+    noting.times.clear()
+    noting.controller.handle(Notification(worker(7, "Pending"), worker(7)))
+    await asyncio.sleep(20)
     assert noting.times == [pytest.approx(20 + FIRST_SECONDS)]
 
 
 @pytest.mark.parametrize("obj", [worker(0), mpijob(), launcher()], ids=lambda obj: obj["kind"])
-async def test_a_change_of_nothing_that_is_read_is_no_reason_to_sync(obj: Object) -> None:
-    noting = Noting()
-    async with running(noting.controller):
-        noting.controller.handle(Notification(obj, edited(obj, resourceVersion="7")))
-        await asyncio.sleep(1)
-        assert noting.times == []
-        noting.controller.handle(Notification(obj, edited(obj, labels=labels_of(obj) | {"new": "label"})))
-        await asyncio.sleep(1)
-        assert len(noting.times) == 1
+async def test_a_change_of_nothing_that_is_read_is_no_reason_to_sync(noting: Noting, obj: Object) -> None:
+    noting.controller.handle(Notification(obj, edited(obj, resourceVersion="7")))
+    await asyncio.sleep(1)
+    assert noting.times == []
+    noting.controller.handle(Notification(obj, edited(obj, labels=labels_of(obj) | {"new": "label"})))
+    await asyncio.sleep(1)
+    assert len(noting.times) == 1
 
 
-async def test_any_event_of_a_job_whose_sync_was_put_off_may_be_the_one_waited_for() -> None:
-    noting = Noting()
-    async with running(noting.controller):
-        noting.begin(1000, desired=1000)
-        noting.batches.postpone(KEY)
-        noting.controller.handle(Notification(worker(0), edited(worker(0), resourceVersion="7")))
-        await asyncio.sleep(1)
+async def test_any_event_of_a_job_whose_sync_was_put_off_may_be_the_one_waited_for(noting: Noting) -> None:
+    noting.begin(1000, desired=1000)
+    noting.batches.postpone(KEY)
+    noting.controller.handle(Notification(worker(0), edited(worker(0), resourceVersion="7")))
+    await asyncio.sleep(1)
     assert noting.times == [0]
 
 
@@ -262,12 +259,10 @@ TERMINATING = edited(worker(0), deletionTimestamp="2026-01-01T00:00:00Z")
         pytest.param(Notification(mpijob(), edited(mpijob(), uid="other")), 0, id="it is another job of that name"),
     ],
 )
-async def test_how_soon_a_job_is_synced(notification: Notification, seconds: float) -> None:
-    noting = Noting()
-    async with running(noting.controller):
-        noting.begin(2, desired=2)
-        noting.controller.handle(notification)
-        await asyncio.sleep(MOST_SECONDS + 1)
+async def test_how_soon_a_job_is_synced(noting: Noting, notification: Notification, seconds: float) -> None:
+    noting.begin(2, desired=2)
+    noting.controller.handle(notification)
+    await asyncio.sleep(MOST_SECONDS + 1)
     assert noting.times == [pytest.approx(seconds)]
 
 
@@ -281,13 +276,11 @@ async def test_how_soon_a_job_is_synced(notification: Notification, seconds: flo
 )
 @pytest.mark.parametrize(("pending", "are_leaving"), [(0, False), (2, True)], ids=["all workers run", "they leave"])
 async def test_the_start_of_a_launcher_that_waits_for_no_worker_is_acted_on_at_once(
-    notification: Notification, pending: int, *, are_leaving: bool
+    noting: Noting, notification: Notification, pending: int, *, are_leaving: bool
 ) -> None:
-    noting = Noting()
-    async with running(noting.controller):
-        noting.begin(2, desired=2, pending=pending, are_leaving=are_leaving)
-        noting.controller.handle(notification)
-        await asyncio.sleep(1)
+    noting.begin(2, desired=2, pending=pending, are_leaving=are_leaving)
+    noting.controller.handle(notification)
+    await asyncio.sleep(1)
     assert noting.times == [0]
 
 
@@ -315,15 +308,15 @@ async def test_a_job_is_running_at_once_though_its_workers_are_not_ready(*, is_l
         pytest.param(TERMINATING, edited(worker(0, "Failed"), deletionTimestamp="2026-01-01T00:00:00Z"), True, id="ended"),
     ],
 )
-async def test_the_last_worker_that_is_awaited_does_not_wait(before: Object, after: Object | None, *, are_leaving: bool) -> None:
-    noting = Noting()
-    async with running(noting.controller):
-        noting.begin(2, desired=2, are_leaving=are_leaving)
-        noting.controller.handle(Notification(before, after))
-        await asyncio.sleep(FIRST_SECONDS / 2)
-        assert noting.times == [], "another is missed"
-        noting.controller.handle(Notification(before, after))
-        await asyncio.sleep(1)
+async def test_the_last_worker_that_is_awaited_does_not_wait(
+    noting: Noting, before: Object, after: Object | None, *, are_leaving: bool
+) -> None:
+    noting.begin(2, desired=2, are_leaving=are_leaving)
+    noting.controller.handle(Notification(before, after))
+    await asyncio.sleep(FIRST_SECONDS / 2)
+    assert noting.times == [], "another is missed"
+    noting.controller.handle(Notification(before, after))
+    await asyncio.sleep(1)
     assert noting.times == [pytest.approx(FIRST_SECONDS / 2)]
 
 
@@ -331,13 +324,11 @@ async def test_the_last_worker_that_is_awaited_does_not_wait(before: Object, aft
     ("before", "after"),
     [pytest.param(worker(0), TERMINATING, id="still running"), pytest.param(worker(0, "Failed"), None, id="gone after they had ended")],
 )
-async def test_workers_that_leave_are_batched(before: Object, after: Object | None) -> None:
-    noting = Noting()
-    async with running(noting.controller):
-        noting.begin(5, desired=5, are_leaving=True)
-        for _ in range(10):
-            noting.controller.handle(Notification(before, after))
-        await asyncio.sleep(1)
+async def test_workers_that_leave_are_batched(noting: Noting, before: Object, after: Object | None) -> None:
+    noting.begin(5, desired=5, are_leaving=True)
+    for _ in range(10):
+        noting.controller.handle(Notification(before, after))
+    await asyncio.sleep(1)
     assert noting.times == [pytest.approx(FIRST_SECONDS)]
 
 
