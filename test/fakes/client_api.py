@@ -6,23 +6,26 @@ from typing import Any
 
 from fakes.semantics import merged
 from mpiop.api import constants as c
+from mpiop.api.annotations import ALLOCATION
 from mpiop.client.api import LogOptions, Object
 from mpiop.client.errors import ConflictError, NotFoundError
 from mpiop.client.progress import is_worker
 
+TAGGED = {"mpiop.kubeflow.org/output": "tagged"}
 NOON = "2026-11-25T12:00:00Z"
 
 
-def stored(name: str = "pi", *, state: str = "", workers: int = 2, **status: Any) -> Object:
+def stored(name: str = "pi", *, state: str = "", workers: int = 2, annotations: dict[str, str] | None = None, **status: Any) -> Object:
     """Return an MPIJob as stored; `state` is its summary's."""
     summary = {"summary": {"state": state, "workers": f"{workers}/{workers}", "restarts": "0"}} if state else {}
     conditions = [{"type": state, "status": "True", "reason": f"MPIJob{state}", "message": "", "lastTransitionTime": NOON}]
     found = {"conditions": conditions if state in {"Running", "Succeeded", "Failed", "Suspended"} else []}
     own = {"name": "launcher", "image": "pi"}
+    metadata = {"name": name, "namespace": "team", "uid": f"uid-{name}", "creationTimestamp": NOON}
     return {
         "apiVersion": "kubeflow.org/v2beta1",
         "kind": "MPIJob",
-        "metadata": {"name": name, "namespace": "team", "uid": f"uid-{name}", "creationTimestamp": NOON},
+        "metadata": metadata | ({} if annotations is None else {"annotations": dict(annotations)}),
         "spec": {
             "slotsPerWorker": 1,
             "mpiReplicaSpecs": {
@@ -32,6 +35,11 @@ def stored(name: str = "pi", *, state: str = "", workers: int = 2, **status: Any
         },
         "status": found | summary | status,
     }
+
+
+def allocation(name: str = "dev", **fields: Any) -> Object:
+    """Return a job that `kubectl mpi alloc` made, as stored."""
+    return stored(name, annotations={ALLOCATION.name: "true"}, **fields)
 
 
 def pod_spec(job: Object, role: str = "Launcher") -> Object:

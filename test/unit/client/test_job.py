@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from fakes.client_api import FakeApi, pod, raises, stored
+from fakes.client_api import TAGGED, FakeApi, pod, raises, stored
 from mpiop.client import MPI, AsyncJob, Files, ForbiddenError, InvalidError, JobFailed, JobTimeoutError, NotFoundError, UnreachableError
 from mpiop.client.api import LogOptions
 from mpiop.client.job import Job
 from mpiop.client.logs import Reader, read_lines
-
-TAGGED = {"mpiop.kubeflow.org/output": "tagged"}
 
 
 def no_pause(_seconds: float) -> None:
@@ -31,8 +29,7 @@ def becomes(api: FakeApi, state: str) -> Callable[[], None]:
     annotations = api.stored["pi"]["metadata"].get("annotations", {})
 
     def step() -> None:
-        api.stored["pi"] = stored(state=state)
-        api.stored["pi"]["metadata"]["annotations"] = annotations
+        api.stored["pi"] = stored(state=state, annotations=annotations)
 
     return step
 

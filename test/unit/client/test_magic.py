@@ -5,15 +5,13 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from fakes.client_api import FakeApi, pod, stored
+from fakes.client_api import FakeApi, allocation, pod, stored
 from fakes.programs import executable
-from mpiop.api.annotations import ALLOCATION
 from mpiop.client import MPI, ClientError, InvalidError, JobFailed, NotFoundError
 from mpiop.client.allocations import Allocation
 
@@ -31,12 +29,6 @@ PYTHONPATH=$folder INTERPRETER -S "$@"
 echo "${report}ended $? " >&2
 """
 Cell = Callable[[str, str], None]
-
-
-def allocation(name: str, **status: Any) -> Any:
-    job = stored(name, **status)
-    job["metadata"]["annotations"] = {ALLOCATION.name: "true"}
-    return job
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fakes.client_api import FakeApi, container, pod, raises, stored
+from fakes.client_api import FakeApi, allocation, container, pod, raises, stored
 from fakes.programs import executable
 from mpiop.api.annotations import ALLOCATION
 from mpiop.client.allocation import allocation_manifest, fitting, launcher_of, workers_of
@@ -18,12 +18,6 @@ from mpiop.client.spec import JobSpec
 from mpiop.kubectl.main import run
 
 pytestmark = pytest.mark.real_time
-
-
-def allocation(name: str = "dev", **status: Any) -> dict[str, Any]:
-    job = stored(name, **status)
-    job["metadata"]["annotations"] = {ALLOCATION.name: "true"}
-    return job
 
 
 def test_an_allocation_is_a_job_whose_launcher_holds_it() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fakes.client_api import NOON, FakeApi, container, pod, stored
+from fakes.client_api import NOON, TAGGED, FakeApi, container, pod, stored
 from mpiop.client.api import Object
 from mpiop.client.errors import ForbiddenError
 
@@ -84,8 +84,7 @@ def test_a_job_of_an_array_that_cannot_be_deleted_is_named(mpi: Any, api: FakeAp
 
 def tried(api: FakeApi) -> Object:
     """Store a job of which one attempt failed, and its Pod."""
-    job = stored(state="Running", attempts=[{"number": 1, "pod": "pi-launcher-x", "endTime": NOON}])
-    job["metadata"]["annotations"] = {"mpiop.kubeflow.org/output": "tagged"}
+    job = stored(state="Running", annotations=TAGGED, attempts=[{"number": 1, "pod": "pi-launcher-x", "endTime": NOON}])
     api.stored["pi"] = job
     api.all_pods = [pod("pi-launcher-x", role="launcher")]
     api.logs = {"pi-launcher-x": [b"1 [1,0]<stdout>:zero\n3 [1,1]<stdout>:one\n"]}

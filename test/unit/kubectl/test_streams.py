@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fakes.client_api import NOON, FakeApi, container, pod, stored
+from fakes.client_api import NOON, TAGGED, FakeApi, container, pod, stored
 from mpiop.kubectl.main import run
 
 RAW = b"\x1b[1mbold\x1b[0m \xff\xfe\r100%"
@@ -16,8 +16,7 @@ RAW = b"\x1b[1mbold\x1b[0m \xff\xfe\r100%"
 
 def tagged(api: FakeApi, *lines: bytes, words: tuple[str, ...] = ()) -> None:
     """Store a job with the command line `words` and these lines in the log of its launcher."""
-    job = stored(state="Succeeded")
-    job["metadata"]["annotations"] = {"mpiop.kubeflow.org/output": "tagged"}
+    job = stored(state="Succeeded", annotations=TAGGED)
     container(job)["command"] = list(words)
     api.stored["pi"] = job
     api.all_pods = [pod("pi-launcher-x", role="launcher", terminated={"exitCode": 0})]

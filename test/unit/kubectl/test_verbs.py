@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fakes.client_api import NOON, FakeApi, container, pod, raises, stored
+from fakes.client_api import NOON, TAGGED, FakeApi, container, pod, raises, stored
 from mpiop.client.errors import (
     ClientError,
     ConflictError,
@@ -186,9 +186,9 @@ def test_describe_shows_conditions_tries_pods_and_why(mpi: Any, api: FakeApi) ->
     ],
 )
 def test_logs_of_a_rank_a_worker_a_try_and_all(mpi: Any, api: FakeApi, options: tuple[str, ...], shown: str) -> None:
-    api.stored["pi"] = stored(state="Running", attempts=[attempt(1, "pi-launcher-x"), attempt(2, "gone")])
-    api.stored["pi"]["metadata"]["annotations"] = {"mpiop.kubeflow.org/output": "tagged"}
-    api.stored["pi"]["status"]["lastFailure"] = {"reason": "Error", "log": "last words"}
+    failure = {"reason": "Error", "log": "last words"}
+    tries = [attempt(1, "pi-launcher-x"), attempt(2, "gone")]
+    api.stored["pi"] = stored(state="Running", annotations=TAGGED, attempts=tries, lastFailure=failure)
     api.all_pods = [pod("pi-launcher-x", role="launcher"), pod("pi-worker-1")]
     api.logs = {"pi-launcher-x": [b"1 [1,0]<stdout>:zero\n3 [1,1]<stdout>:one\n"], "pi-worker-1": [b"2 sshd\n"]}
     assert mpi("logs", "pi", *options)[1] == shown
@@ -396,7 +396,9 @@ def quota(*, used: str) -> dict[str, Any]:
     return {"items": [{"metadata": {"name": "few"}, "status": {"hard": {"pods": "4"}, "used": {"pods": used}}}]}
 
 
-def healthy(api: FakeApi) -> None:
+@pytest.fixture
+def cluster(api: FakeApi) -> FakeApi:
+    """The API server of a healthy cluster."""
     versions = [{"name": "v2beta1", "served": True, "additionalPrinterColumns": [{"name": "State"}]}]
     ready = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"nvidia.com/gpu": "4"}}
     api.answers |= {
@@ -408,12 +410,12 @@ def healthy(api: FakeApi) -> None:
         "/api/v1/namespaces/team/events": {"items": [{"message": "Error: ErrImagePull"}]},
         "/api/v1/nodes": {"items": [{"status": ready}]},
     }
+    return api
 
 
-def test_a_job_that_no_operator_sees_is_reported_by_each_verb(mpi: Any, api: FakeApi, tmp_path: Path) -> None:
-    healthy(api)
+def test_a_job_that_no_operator_sees_is_reported_by_each_verb(mpi: Any, cluster: FakeApi, tmp_path: Path) -> None:
     unseen = "no operator has seen it: none runs, or none watches namespace team; check with: kubectl mpi doctor -n team\n"
-    api.stored["pi"] = stored()
+    cluster.stored["pi"] = stored()
     assert mpi("list")[2] == f"warning: job pi: {unseen}"
     assert "None watches" not in mpi("why", "pi")[1]
     assert unseen[1:].strip() in mpi("why", "pi")[1].replace("\n", " ")
@@ -424,13 +426,12 @@ def test_a_job_that_no_operator_sees_is_reported_by_each_verb(mpi: Any, api: Fak
     assert mpi("submit", str(file)) == (0, "job new created\n", f"warning: job new: {unseen}")
 
 
-def test_a_job_that_is_seen_or_managed_by_another_raises_no_such_alarm(mpi: Any, api: FakeApi) -> None:
-    healthy(api)
+def test_a_job_that_is_seen_or_managed_by_another_raises_no_such_alarm(mpi: Any, cluster: FakeApi) -> None:
     multikueue = stored("remote")
     multikueue["spec"]["runPolicy"] = {"managedBy": "kueue.x-k8s.io/multikueue"}
     new = stored("new")
     new["metadata"]["creationTimestamp"] = f"{datetime.now(UTC) + timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}"  # no test may be too slow for it
-    api.stored = {job["metadata"]["name"]: job for job in (multikueue, new, stored("seen", state="Running"))}
+    cluster.stored = {job["metadata"]["name"]: job for job in (multikueue, new, stored("seen", state="Running"))}
     assert mpi("list")[2] == ""
     assert "Another manager runs it: kueue.x-k8s.io/multikueue." in mpi("why", "remote")[1]
     code, out, _ = mpi("doctor")
@@ -451,9 +452,8 @@ def test_failed_attempts_are_no_restarts(mpi: Any, api: FakeApi) -> None:
     assert (row[header.index("RESTARTS")], row[-2]) == ("1", "3")
 
 
-def test_doctor_finds_all_well(mpi: Any, api: FakeApi) -> None:
-    healthy(api)
-    kueue(api, "gpus")
+def test_doctor_finds_all_well(mpi: Any, cluster: FakeApi) -> None:
+    kueue(cluster, "gpus")
     code, out, _ = mpi("doctor")
     assert code == 0
     assert {line.split()[0] for line in out.splitlines()} == {"ok"}
@@ -486,9 +486,8 @@ def test_doctor_finds_all_well(mpi: Any, api: FakeApi) -> None:
         ("create", InvalidError("a webhook refuses it"), "problem  a webhook refuses it"),
     ],
 )
-def test_doctor_reports_what_is_down(mpi: Any, api: FakeApi, path: str, answer: Any, line: str) -> None:
-    healthy(api)
-    api.answers[path] = answer
+def test_doctor_reports_what_is_down(mpi: Any, cluster: FakeApi, path: str, answer: Any, line: str) -> None:
+    cluster.answers[path] = answer
     code, out, _ = mpi("doctor")
     assert line in out
     assert code == int(line.startswith("problem"))
@@ -505,33 +504,29 @@ def test_doctor_reports_what_is_down(mpi: Any, api: FakeApi, path: str, answer: 
         pytest.param([deployment(args=["--namespace", "a"], namespaces="team")], "a", id="the flag wins over the variable"),
     ],
 )
-def test_doctor_reports_that_no_operator_serves_the_namespace(mpi: Any, api: FakeApi, deployments: list[Any], only: str) -> None:
-    healthy(api)
-    api.answers[DEPLOYMENTS] = {"items": deployments}
+def test_doctor_reports_that_no_operator_serves_the_namespace(mpi: Any, cluster: FakeApi, deployments: list[Any], only: str) -> None:
+    cluster.answers[DEPLOYMENTS] = {"items": deployments}
     code, out, _ = mpi("doctor")
     assert (code, "no operator serves namespace team" in out) == (int(bool(only)), bool(only))
     assert not only or f"problem  no operator serves namespace team, only {only}\n" in out
 
 
-def test_doctor_believes_a_lease_that_is_renewed_rather_than_clocks(mpi: Any, api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    healthy(api)
-    api.answers[LEASE] = lease(holderIdentity="a", renewTime="2100-01-01T00:00:00Z")
+def test_doctor_believes_a_lease_that_is_renewed_rather_than_clocks(mpi: Any, cluster: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster.answers[LEASE] = lease(holderIdentity="a", renewTime="2100-01-01T00:00:00Z")
 
     def renew(_seconds: float) -> None:
-        api.answers[LEASE] = lease(holderIdentity="a", renewTime="2100-01-01T00:00:03Z")
+        cluster.answers[LEASE] = lease(holderIdentity="a", renewTime="2100-01-01T00:00:03Z")
 
     monkeypatch.setattr("time.sleep", renew)
     code, out, _ = mpi("doctor")
     assert (code, "leads: a, renewed while doctor watched" in out) == (0, True)
 
 
-def test_doctor_reports_that_jobs_cannot_be_listed(mpi: Any, api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    healthy(api)
-
+def test_doctor_reports_that_jobs_cannot_be_listed(mpi: Any, cluster: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(*_: Any, **__: Any) -> Any:
         raise UnreachableError("jobs of namespace team: no answer")
 
-    monkeypatch.setattr(api, "jobs", away)
+    monkeypatch.setattr(cluster, "jobs", away)
     code, out, _ = mpi("doctor")
     assert (code, "problem  jobs of namespace team: no answer" in out) == (1, True)
 
@@ -546,24 +541,22 @@ def test_doctor_reports_that_jobs_cannot_be_listed(mpi: Any, api: FakeApi, monke
     ],
 )
 def test_doctor_runs_a_job_and_deletes_it(
-    mpi: Any, api: FakeApi, monkeypatch: pytest.MonkeyPatch, state: str, log: bytes, code: int, line: str
+    mpi: Any, cluster: FakeApi, monkeypatch: pytest.MonkeyPatch, state: str, log: bytes, code: int, line: str
 ) -> None:
-    healthy(api)
     monkeypatch.setattr("mpiop.kubectl.smoke.SMOKE_SECONDS", 0.0)
-    done(api, "doctor", state)
-    api.logs = {"doctor-launcher-x": [log]}
+    done(cluster, "doctor", state)
+    cluster.logs = {"doctor-launcher-x": [log]}
     found, out, _ = mpi("doctor", "--run", "--image", "i")
     assert (found, line in out) == (code, True), out
-    assert api.stored == {}
+    assert cluster.stored == {}
 
 
-def test_doctor_says_what_to_do(mpi: Any, api: FakeApi) -> None:
-    healthy(api)
-    api.answers |= {LEASE: lease(holderIdentity=""), QUOTAS: quota(used="4")}
-    api.answers["/api/v1/nodes"] = ForbiddenError("nodes is forbidden")
-    api.answers["/apis"] = {"groups": []}
-    api.answers["/api/v1/namespaces/team/events"] = {"items": [{"message": 'Failed to pull image "x:1": not found'}] * 2}
-    api.forbidden = {"create mpijobs"}
+def test_doctor_says_what_to_do(mpi: Any, cluster: FakeApi) -> None:
+    cluster.answers |= {LEASE: lease(holderIdentity=""), QUOTAS: quota(used="4")}
+    cluster.answers["/api/v1/nodes"] = ForbiddenError("nodes is forbidden")
+    cluster.answers["/apis"] = {"groups": []}
+    cluster.answers["/api/v1/namespaces/team/events"] = {"items": [{"message": 'Failed to pull image "x:1": not found'}] * 2}
+    cluster.forbidden = {"create mpijobs"}
     code, out, _ = mpi("doctor")
     assert code == 1
     for sentence in (
@@ -587,13 +580,12 @@ def test_doctor_says_what_to_do(mpi: Any, api: FakeApi) -> None:
         (UnreachableError("no answer"), "problem  no answer"),
     ],
 )
-def test_doctor_knows_whose_definition_it_is(mpi: Any, api: FakeApi, crd: Any, sentence: str) -> None:
-    healthy(api)
-    api.answers[CRD] = crd
+def test_doctor_knows_whose_definition_it_is(mpi: Any, cluster: FakeApi, crd: Any, sentence: str) -> None:
+    cluster.answers[CRD] = crd
     if crd is None:
-        del api.answers[CRD]
+        del cluster.answers[CRD]
     assert sentence in mpi("doctor")[1]
-    api.answers[LEASE] = {"items": []}
+    cluster.answers[LEASE] = {"items": []}
     assert "no operator has ever led here" in mpi("doctor")[1]
 
 
@@ -649,8 +641,7 @@ def test_doctor_reports_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == f"problem  kubeconfig {path}, context 'c' (cluster 'k', user 'u'): {sentence}\n"
 
 
-def test_doctor_stops_where_nobody_knows_the_user(mpi: Any, api: FakeApi) -> None:
-    healthy(api)
-    api.answers[LEASE] = UnauthenticatedError("who are you?")
+def test_doctor_stops_where_nobody_knows_the_user(mpi: Any, cluster: FakeApi) -> None:
+    cluster.answers[LEASE] = UnauthenticatedError("who are you?")
     code, out, _ = mpi("doctor")
     assert (code, out.splitlines()[-1]) == (1, "problem  who are you?")
