@@ -51,7 +51,7 @@ LOST_WORKER_TIMEOUT_SECONDS = 60.0
 WATCHED = (MPIJOBS, PODS, SERVICES, CONFIG_MAPS, JOBS)
 
 
-def mpijob(name: str = "pi", *, workers: int = 2, **spec: Any) -> Object:
+def mpijob(name: str = "pi", *, namespace: str = "default", workers: int = 2, **spec: Any) -> Object:
     """Return an MPIJob as a user writes it."""
     replica_specs: dict[str, Any] = {"Launcher": {"template": MPIRUN}}
     if workers:
@@ -59,7 +59,7 @@ def mpijob(name: str = "pi", *, workers: int = 2, **spec: Any) -> Object:
     return {
         "apiVersion": "kubeflow.org/v2beta1",
         "kind": "MPIJob",
-        "metadata": {"name": name, "namespace": "default"},
+        "metadata": {"name": name, "namespace": namespace},
         "spec": {"mpiReplicaSpecs": replica_specs, **spec},
     }
 

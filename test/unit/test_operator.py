@@ -241,10 +241,8 @@ async def test_without_the_crd_it_waits_for_it(client: FakeClient) -> None:
 
 
 async def test_with_a_namespace_others_are_left_alone(client: FakeClient) -> None:
-    elsewhere = mpijob()
-    elsewhere["metadata"]["namespace"] = "elsewhere"
     async with running(client, Options(health_port=0, namespaces=("default",))):
-        await client.create(MPIJOBS, elsewhere)
+        await client.create(MPIJOBS, mpijob(namespace="elsewhere"))
         await client.create(MPIJOBS, mpijob())
         await asyncio.sleep(5)
         assert [(obj["metadata"]["namespace"], obj["metadata"]["name"]) for obj in client.server.objects(JOBS)] == [
@@ -256,9 +254,7 @@ async def test_with_a_namespace_others_are_left_alone(client: FakeClient) -> Non
 async def test_with_several_namespaces_each_is_served_and_others_are_left_alone(client: FakeClient) -> None:
     async with running(client, Options(health_port=0, namespaces=("default", "team", "idle"))) as (replica, _, _task):
         for namespace in ("default", "team", "elsewhere"):
-            job = mpijob()
-            job["metadata"]["namespace"] = namespace
-            await client.create(MPIJOBS, job)
+            await client.create(MPIJOBS, mpijob(namespace=namespace))
         await asyncio.sleep(5)
         assert {obj["metadata"]["namespace"] for resource in CHILDREN for obj in client.server.objects(resource)} == {"default", "team"}
         published = {obj["metadata"]["namespace"] for obj in client.server.objects(CONFIG_MAPS) if obj["metadata"]["name"] == CAPABILITIES}
@@ -278,9 +274,7 @@ async def test_a_namespace_that_takes_our_rights_away_does_not_stop_the_others(c
     server = client.server
     client.refuse("*", None, "", StatusError("any", {"code": 403, "reason": "Forbidden"}), namespace="team")
     for namespace in ("team", "default"):
-        job = mpijob()
-        job["metadata"]["namespace"] = namespace
-        server.put(MPIJOBS, job)
+        server.put(MPIJOBS, mpijob(namespace=namespace))
     async with running(client, Options(health_port=0, namespaces=("team", "default"))) as (replica, _, _task):
         await asyncio.sleep(10)
         assert [str(key_of(obj)) for obj in server.objects(JOBS)] == ["default/pi-launcher"]

@@ -139,9 +139,7 @@ async def test_a_namespace_without_the_right_to_gangs_delays_no_other() -> None:
     client.refuse("*", VOLCANO_POD_GROUPS, "", StatusError("any", FORBIDDEN), namespace="team")
     async with running(client, "volcano", "default", "team") as replica:
         for namespace in ("default", "team"):
-            job = mpijob()
-            job["metadata"]["namespace"] = namespace
-            await client.create(MPIJOBS, job)
+            await client.create(MPIJOBS, mpijob(namespace=namespace))
         await asyncio.sleep(10)
         assert {str(key_of(obj)) for obj in server.objects(PODS)} == {"default/pi-worker-0", "default/pi-worker-1"}
         assert reasons(client).count("GangApiMissing") == 0, "the right may be a matter of seconds"
