@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fakes.api_server import FakeClient
+from fakes.following import background
 from mpiop.kube.objects import Key
 from mpiop.kube.resources import LEASES
 from mpiop.leaderelection import ElectionConfig, LeaderElector, unique_identity
@@ -51,12 +52,8 @@ async def work_for_ever() -> None:
 async def standing(client: FakeClient) -> AsyncIterator[LeaderElector]:
     """Stand for election with the operator's own defaults."""
     elector = LeaderElector(ElectionConfig(KEY), client, VirtualClock(), unique_identity("mpi-operator-0"))
-    task = asyncio.create_task(elector.lead(work_for_ever))
-    try:
+    async with background(asyncio.create_task(elector.lead(work_for_ever))):
         yield elector
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
 
 
 async def test_L61_a_lease_that_the_go_operator_renews_is_left_to_it() -> None:

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from example_children import launcher_pod
 from fakes.api_server import FakeClient
+from fakes.following import background
 from fakes.world import KEY, mpijob
 from mpiop.api import constants as c
 from mpiop.api.status import parse_status
@@ -85,13 +86,9 @@ def status(pod: Object) -> dict[str, Any]:
 @asynccontextmanager
 async def operator(client: FakeClient) -> AsyncIterator[Scene]:
     metrics = Metrics(version="test")
-    task = asyncio.create_task(Operator(Options(health_port=0), client, metrics, VirtualClock()).run())
-    await asyncio.sleep(5)
-    try:
+    async with background(asyncio.create_task(Operator(Options(health_port=0), client, metrics, VirtualClock()).run())):
+        await asyncio.sleep(5)
         yield Scene(client, metrics)
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
 
 
 async def run_job(scene: Scene) -> None:
