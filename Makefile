@@ -175,7 +175,7 @@ fuzz: $(STAMP) ## Random MPIJobs: each is refused, served, or told what is wrong
 bench: $(STAMP) ## Measure mpiop and Kubeflow's operator side by side; SCENARIOS=one-job,failover ROUNDS=5 WRITE=1
 	@PYTHONPATH=src:test:hack $(BIN)/python -m bench --scenarios "$(SCENARIOS)" --rounds $(or $(ROUNDS),0) $(if $(WRITE),--write)
 bench-check: $(STAMP) ## Requests, syncs and memory of a small run, and memory of a store of 10,000 Pods: fails above their bounds
-	@$(BIN)/python hack/bench/store_memory.py
+	@PYTHONPATH=src:test:hack $(BIN)/python -m bench.store_memory
 	@PYTHONPATH=src:test:hack $(BIN)/python -m bench.check
 
 .PHONY: soak

@@ -89,11 +89,6 @@ class OperatorProcess:
         self._ready_url = ready_url
         self._metrics_url = f"http://{urlsplit(ready_url).hostname}:{metrics_port}/metrics"
 
-    @property
-    def pid(self) -> int:
-        """Return its id."""
-        return self._process.pid
-
     async def until_ready(self) -> None:
         """Wait until it reports that it is ready.
 
@@ -140,21 +135,18 @@ class OperatorProcess:
             RuntimeError: It continued for minutes.
         """
         try:
-            await self._until_quiet()
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while True:
+                    before = self.cpu_seconds()
+                    await asyncio.sleep(QUIET_SECONDS)
+                    if self.cpu_seconds() - before <= QUIET_CPU_SECONDS:
+                        return
         except TimeoutError as error:
             raise RuntimeError(f"the operator is still busy after {PATIENCE_SECONDS:.0f} s without a job") from error
 
-    async def _until_quiet(self) -> None:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while True:
-                before = self.cpu_seconds()
-                await asyncio.sleep(QUIET_SECONDS)
-                if self.cpu_seconds() - before <= QUIET_CPU_SECONDS:
-                    return
-
     def cpu_seconds(self) -> float:
         """Return the processor time that it has used, all threads together, to 10 ms (proc_pid_stat(5))."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / _TICKS
 
     def rss_mib(self) -> float:
@@ -177,17 +169,13 @@ class OperatorProcess:
         try:
             await asyncio.wait_for(self._process.wait(), STOP_SECONDS)
         except TimeoutError:
-            await self.kill()
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
 
     def tell_to_stop(self) -> None:
         """Send SIGTERM and do not wait."""
         self._process.send_signal(signal.SIGTERM)
-
-    async def kill(self) -> None:
-        """End it by force."""
-        if self._process.returncode is None:
-            self._process.kill()
-        await self._process.wait()
 
     async def is_ready(self) -> bool:
         """Return whether it reports that it is ready.
@@ -204,10 +192,11 @@ class OperatorProcess:
             return False
 
     def _status_mib(self, name: str) -> float:
-        for line in Path(f"/proc/{self.pid}/status").read_text(encoding="ascii").splitlines():
+        status = Path(f"/proc/{self._process.pid}/status")
+        for line in status.read_text(encoding="ascii").splitlines():
             if line.startswith(f"{name}:"):
                 return int(line.split()[1]) / 1024
-        raise RuntimeError(f"process {self.pid} has ended: /proc/{self.pid}/status has no {name}")
+        raise RuntimeError(f"the operator has ended: {status} has no {name}")
 
 
 async def start_operator(access: Access, folder: Path, name: str, program: Program) -> OperatorProcess:

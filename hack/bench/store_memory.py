@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """How much memory a store of 10,000 of our Pods takes over an empty one.
 
 The Pods are those that the operator makes, with what an API server and a kubelet add. Another process writes them down, so that making them
@@ -14,21 +13,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "src"))
+import msgspec
 
-import msgspec  # noqa: E402 - needs no path, but belongs to the others
-
-from mpiop.api.parse import parse_mpijob  # noqa: E402 - needs the path that was just set
-from mpiop.controller.objects import BuildOptions  # noqa: E402
-from mpiop.controller.objects.worker_pod import worker_builder  # noqa: E402
-from mpiop.controller.observe import projections  # noqa: E402
-from mpiop.controller.observe.observed import BY_CONTROLLER, index_by_controller  # noqa: E402
-from mpiop.informers.compaction import preparation  # noqa: E402
-from mpiop.informers.store import Store  # noqa: E402
-from mpiop.kube.answers import Head, decode  # noqa: E402
-from mpiop.kube.request import Request  # noqa: E402
-from mpiop.kube.resources import PODS  # noqa: E402
+from mpiop.api.parse import parse_mpijob
+from mpiop.controller.objects import BuildOptions
+from mpiop.controller.objects.worker_pod import worker_builder
+from mpiop.controller.observe import projections
+from mpiop.controller.observe.observed import BY_CONTROLLER, index_by_controller
+from mpiop.informers.compaction import preparation
+from mpiop.informers.store import Store
+from mpiop.kube.answers import Head, decode
+from mpiop.kube.request import Request
+from mpiop.kube.resources import PODS
 
 PODS_STORED = 10_000
 LIMIT_MIB = 40

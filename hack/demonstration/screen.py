@@ -34,7 +34,7 @@ class Screen:
         self.finish()
         self._step += 1
         left = f"; {in_words(self._forecast.left_seconds())} left" if self._forecast else ""
-        self._write(f"\n{self._bold}== {self._step}/{self._steps} {title} ({self.elapsed_seconds:.0f} s{left}){self._plain}")
+        self.say(f"\n{self._bold}== {self._step}/{self._steps} {title} ({self.elapsed_seconds:.0f} s{left}){self._plain}")
 
     def finish(self) -> None:
         """End the last step."""
@@ -45,17 +45,14 @@ class Screen:
 
     def line(self, text: str) -> None:
         """Print `text` with the time."""
-        self._write(f"   {self.elapsed_seconds:6.1f} s  {text}")
+        self.say(f"   {self.elapsed_seconds:6.1f} s  {text}")
 
     def block(self, text: str) -> None:
         """Print the output of a command, indented."""
-        self._write("\n".join(f"   {line}" for line in text.rstrip().splitlines()))
+        self.say("\n".join(f"   {line}" for line in text.rstrip().splitlines()))
 
     def say(self, text: str) -> None:
         """Print a line as it is."""
-        self._write(text)
-
-    def _write(self, text: str) -> None:
         with self._lock:
             sys.stdout.write(text + "\n")
             sys.stdout.flush()

@@ -3,9 +3,9 @@
 import http.client
 import json
 import ssl
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from embedded.errors import ClusterError
 from embedded.layout import Layout
@@ -28,19 +28,15 @@ def client_context(certificates: Path) -> ssl.SSLContext:
     return context
 
 
-class ApiClient:
-    """One connection to the API server."""
+class ApiClient(AbstractContextManager["ApiClient"]):
+    """One connection to the API server, made with the first request."""
 
     def __init__(self, layout: Layout, address: str, port: int, *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         """Prepare a connection to `address`:`port`."""
         context = client_context(layout.certificates)
         self._connection = http.client.HTTPSConnection(address, port, timeout=timeout_seconds, context=context)
 
-    def __enter__(self) -> Self:
-        """Connect with the first request."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Close the connection."""
         self._connection.close()
 

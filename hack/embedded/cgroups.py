@@ -9,7 +9,6 @@ import hashlib
 import os
 import signal
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,7 +111,7 @@ class Group:
 
     def processes(self) -> set[int]:
         """Return the process ids in the group, as the reader's namespace sees them."""
-        return {pid for folder in self.folders for leaf in _descend(folder) for pid in _members(leaf)}
+        return {pid for folder in self._all_folders() for pid in _members(folder)}
 
     def kill(self, deadline_seconds: float) -> None:
         """End every process in the group.
@@ -136,11 +135,10 @@ class Group:
             ClusterError: One is still busy after `deadline_seconds`.
         """
         deadline = time.monotonic() + deadline_seconds
-        while folders := self.folders:
-            for folder in folders:
-                for leaf in _descend(folder):
-                    with contextlib.suppress(OSError):
-                        leaf.rmdir()
+        while self.folders:
+            for folder in self._all_folders():
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
             if self.folders and time.monotonic() > deadline:
                 raise ClusterError(f"control group {self.folders[0]} is still busy; look at its cgroup.procs")
             if self.folders:
@@ -159,18 +157,15 @@ class Group:
 
     def _thaw(self) -> None:
         """Let frozen (paused) containers run, for a frozen process does not even die."""
-        for folder in self.folders:
-            for leaf in _descend(folder):
-                for file, word in (("freezer.state", "THAWED"), ("cgroup.freeze", "0")):
-                    with contextlib.suppress(OSError):
-                        if (leaf / file).exists():
-                            (leaf / file).write_text(word, encoding="ascii")
+        for folder in self._all_folders():
+            for file, word in (("freezer.state", "THAWED"), ("cgroup.freeze", "0")):
+                with contextlib.suppress(OSError):
+                    if (folder / file).exists():
+                        (folder / file).write_text(word, encoding="ascii")
 
-
-def _descend(folder: Path) -> Iterator[Path]:
-    """Yield `folder` and all below it, deepest first."""
-    for path, _, _ in os.walk(folder, topdown=False):
-        yield Path(path)
+    def _all_folders(self) -> list[Path]:
+        """Return the group's folders and all below them, deepest first."""
+        return [Path(path) for folder in self.folders for path, _, _ in os.walk(folder, topdown=False)]
 
 
 def _members(folder: Path) -> list[int]:

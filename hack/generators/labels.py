@@ -1,6 +1,5 @@
 """The page docs/reference/labels.md: names, labels and annotations, as the operator's own functions make them."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from mpiop.api import annotations
@@ -79,8 +78,8 @@ def labels_page() -> str:
         ),
         _LABELS_FOOT.format(queue=c.LABEL_QUEUE),
         _ANNOTATIONS,
-        *(_line(f"`{row.name}`", f"On {row.where}: {row.help}", _texts(row.examples)) for row in annotations.JOB_ANNOTATIONS),
-        *(_line(f"`{row.name}`", f"On {row.where}: {row.help}", "") for row in names.ANNOTATIONS),
+        *(_annotation(row.name, row.where, row.help, *row.examples) for row in annotations.JOB_ANNOTATIONS),
+        *(_annotation(row.name, row.where, row.help) for row in names.ANNOTATIONS),
         _FOOT,
     ])
 
@@ -89,5 +88,5 @@ def _line(*cells: str) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def _texts(examples: Iterable[str]) -> str:
-    return ", ".join(f"`{text}`" for text in examples)
+def _annotation(name: str, where: str, meaning: str, *examples: str) -> str:
+    return _line(f"`{name}`", f"On {where}: {meaning}", ", ".join(f"`{text}`" for text in examples))

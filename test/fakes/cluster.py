@@ -321,10 +321,7 @@ class Cluster:
         """Start a pod, or let a started one become Ready."""
         pod["metadata"]["finalizers"] = [KUBELET]
         pod["spec"] = {**pod.get("spec", {}), "nodeName": pod.get("spec", {}).get("nodeName") or f"node-{self.random.randint(1, 3)}"}
-        if pods.phase(pod) == "Running":
-            self._put_pod(pod, "Running", ready=True)
-        else:
-            self._put_pod(pod, "Running")
+        self._put_pod(pod, "Running", ready=pods.phase(pod) == "Running")
 
     def _end(self, pod: Object, phase: str, **status: Any) -> None:
         pod["metadata"]["finalizers"] = []

@@ -117,16 +117,10 @@ class HttpServer:
         method, target, _ = message.first_line.split(" ")
         headers = {name: value.encode("latin-1").decode() for name, value in message.fields.items()}
         url, content = urlsplit(target), message.body
-        certificate = (writer.get_extra_info("ssl_object") or _NoTLS).getpeercert() or {}
+        certificate = writer.get_extra_info("peercert") or {}
         is_form = headers.get("content-type") == "application/x-www-form-urlencoded"
         body = (content.decode() if is_form else msgspec.json.decode(content)) if content else None
         return Exchange(method, url.path, dict(parse_qsl(url.query)), headers, body, number, writer, certificate)
-
-
-class _NoTLS:
-    @staticmethod
-    def getpeercert() -> dict[str, Any]:
-        return {}
 
 
 @contextlib.asynccontextmanager

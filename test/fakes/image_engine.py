@@ -8,22 +8,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from imaging.engines import Build
-from imaging.errors import ImagesError
 
 
 @dataclass
 class FakeEngine:
-    """See imaging.engines.Engine; `registry` holds what can be pulled, `broken` the names of images whose build fails."""
+    """See imaging.engines.Engine; `registry` holds what can be pulled."""
 
     name: str = "fake"
     images: dict[str, dict[str, str]] = field(default_factory=dict)
     registry: set[str] = field(default_factory=set)
-    broken: set[str] = field(default_factory=set)
     builds: list[Build] = field(default_factory=list)
     pulls: list[str] = field(default_factory=list)
     saves: list[str] = field(default_factory=list)
     imports: list[str] = field(default_factory=list)
-    cleanings: int = 0
     reuses_images: bool = False
     """Whether a build from the cache changes no label, as with buildah 1.28."""
 
@@ -43,8 +40,6 @@ class FakeEngine:
 
     def build(self, build: Build) -> None:
         self.builds.append(build)
-        if build.name in self.broken:
-            raise ImagesError(f"{build.name}: broken")
         if not (self.reuses_images and build.uses_cache and build.reference in self.images):
             self.images[build.reference] = dict(build.labels)
 
@@ -62,7 +57,7 @@ class FakeEngine:
             archive.addfile(member, io.BytesIO(manifest))
 
     def discard_leftovers(self) -> None:
-        self.cleanings += 1
+        """Nothing is left over in memory."""
 
     def command_line(self) -> str:
         return self.name

@@ -61,7 +61,7 @@ def field(obj: Mapping[str, Any], path: str) -> Any:
 
 
 _SET = re.compile(r"^(?P<key>\S+)\s+(?P<operator>in|notin)\s+\((?P<values>[^)]*)\)$")
-_PAIR = re.compile(r"^(?P<key>[^=!\s]+)\s*(?P<operator>==|=|!=)\s*(?P<value>\S*)$")
+_PAIR = re.compile(r"^(?P<key>[^=!\s]+)\s*(?P<operator>==|=|!=)\s*(?P<values>\S*)$")
 
 
 def label_predicate(selector: str) -> Callable[[Mapping[str, Any]], bool]:
@@ -76,16 +76,11 @@ def label_predicate(selector: str) -> Callable[[Mapping[str, Any]], bool]:
 
 
 def _label_term(term: str) -> Callable[[Mapping[str, str]], bool]:
-    if found := _SET.match(term):
+    if found := _SET.match(term) or _PAIR.match(term):
         key, values = found["key"], {value.strip() for value in found["values"].split(",")}
-        if found["operator"] == "in":
-            return lambda labels: labels.get(key) in values
-        return lambda labels: labels.get(key) not in values
-    if found := _PAIR.match(term):
-        key, value = found["key"], found["value"]
-        if found["operator"] == "!=":
-            return lambda labels: labels.get(key) != value
-        return lambda labels: labels.get(key) == value
+        if found["operator"] in {"notin", "!="}:
+            return lambda labels: labels.get(key) not in values
+        return lambda labels: labels.get(key) in values
     if term.startswith("!"):
         return lambda labels: term[1:] not in labels
     return lambda labels: term in labels

@@ -1,6 +1,6 @@
 """Rows about what goes away: the namespace, and the operator while the job ends."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 
 from faults.case import Case
 from faults.enumeration import Lifecycles
@@ -26,7 +26,7 @@ def _namespace_goes(phase: str) -> Action:
         # The Lease would go with the namespace.
         await run.launch(flags=(f"--lock-namespace={NAMESPACE}", f"--lease-name={run.namespace}")).start()
         await run.testbed.client.create(MPIJOBS, job(run))
-        await _phases()[phase](run)
+        await _until(run, phase)
         run.bystanders.clear()
         await delete_namespace(run.testbed.client, run.namespace)
 
@@ -47,26 +47,20 @@ async def _end_pods(run: Run) -> None:
             await change(run, PODS, pod["metadata"]["name"], {"status": {"phase": "Failed"}}, subresource="status")
 
 
-def _phases() -> dict[str, Callable[[Run], Awaitable[None]]]:
-    async def created(run: Run) -> None:
+async def _until(run: Run, phase: str) -> None:
+    """Bring the job, which was just created, into a phase."""
+    if phase == "created":
         await until_there(run, SERVICES, JOB)
-
-    async def running(run: Run) -> None:
-        await until_workers(run, 2)
-        await until_condition(run, "Running")
-
-    async def suspended(run: Run) -> None:
-        await running(run)
+        return
+    await until_workers(run, 2)
+    await until_condition(run, "Running")
+    if phase == "suspended":
         await change_job(run, {"runPolicy": {"suspend": True}})
         await until_condition(run, "Suspended")
         await until_workers(run, 0)
-
-    async def ended(run: Run) -> None:
-        await running(run)
+    elif phase == "ended":
         run.end_launcher("Succeeded")
         await until_condition(run, "Succeeded")
-
-    return {"created": created, "running": running, "suspended": suspended, "ended": ended}
 
 
 def f70(lifecycles: Lifecycles) -> Iterator[Case]:

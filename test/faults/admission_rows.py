@@ -44,9 +44,9 @@ ADDITIONS = {
 """By policy: to what it adds something, and the fields of the configuration that it applies."""
 
 
-def _hindered(row: str, what: str, begin: Action, script: Script | None, *, lifecycle: str = "succeed") -> Case:
+def _hindered(row: str, what: str, begin: Action, script: Script | None) -> Case:
     """Return a case in which something is in the way of Pods until the script takes it away."""
-    return Case(row, lifecycle, what, stages=(("begin", begin),), script=script, seconds=IDLE_SECONDS, wants_hit=False)
+    return Case(row, "succeed", what, stages=(("begin", begin),), script=script, seconds=IDLE_SECONDS, wants_hit=False)
 
 
 def f62(_: Lifecycles) -> Iterator[Case]:
@@ -83,7 +83,7 @@ async def _raise_limit(run: Run) -> None:
 
 def f63(_: Lifecycles) -> Iterator[Case]:
     """Policies and webhooks that deny, do not answer, are in the way of deletions, or change what is made."""
-    yield _hindered("F63", "a policy that denies Pods", _policy("CREATE"), _allow_after("Forbidden", DENIAL))
+    yield _hindered("F63", "a policy that denies Pods", _policy("CREATE"), _allow_creations)
     yield _hindered("F63", "a policy that denies deletions", _policy("DELETE"), _allow_deletions)
     yield _hindered("F63", "a webhook that does not answer", _webhook("Fail"), _answer)
     yield _hindered("F63", "a webhook that need not answer", _webhook("Ignore"), None)
@@ -118,13 +118,10 @@ async def _is_refused(run: Run, words: str) -> bool:
     return False
 
 
-def _allow_after(reason: str, words: str) -> Script:
-    async def allow(run: Run) -> None:
-        await until_reason(run, "Stalled", reason, words)
-        await stay_calm(run)
-        await _lift(run)
-
-    return allow
+async def _allow_creations(run: Run) -> None:
+    await until_reason(run, "Stalled", "Forbidden", DENIAL)
+    await stay_calm(run)
+    await _lift(run)
 
 
 async def _allow_deletions(run: Run) -> None:

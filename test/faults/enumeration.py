@@ -110,14 +110,12 @@ def with_requests(
             yield Case(row, lifecycle, f"{target}/{fault.name}{suffix}", _request_plan(target, fault, times), allowance, seconds)
 
 
-def with_events(
-    row: str, found: Iterable[tuple[str, Target]], faults: Iterable[EventFault], *, allowance: Allowance = NOTHING_DIFFERS
-) -> Iterator[Case]:
+def with_events(row: str, found: Iterable[tuple[str, Target]], faults: Iterable[EventFault]) -> Iterator[Case]:
     """Yield a case for each event and fault."""
     chosen = list(faults)
     for lifecycle, target in found:
         for fault in chosen:
-            yield Case(row, lifecycle, f"{target}/{fault.name}", _event_plan(target, fault), allowance)
+            yield Case(row, lifecycle, f"{target}/{fault.name}", _event_plan(target, fault))
 
 
 def at_condition(type_: str, action: Action) -> Script:

@@ -93,7 +93,9 @@ async def suspend(run: Run) -> None:
     await _set_suspended(run, value=True)
     await until_condition(run, "Suspended")
     await until_workers(run, 0)
-    await run.until("a launcher Job that knows that it is suspended", lambda: _is_launcher_suspended(run))
+    # The condition of the MPIJob may come before the Job controller has suspended the launcher.
+    what = "a launcher Job that knows that it is suspended"
+    await run.until_object(JOBS, f"{JOB}-launcher", what, lambda launcher: conditions(launcher).get("Suspended") == "True")
     await run.reach("suspended")
     await _set_suspended(run, value=False)
     await _run_and_end(run, "Succeeded", "resumed")
@@ -155,12 +157,6 @@ async def _lose_worker(run: Run) -> None:
 
 def _is_restarted(stored: Any) -> bool:
     return bool(stored["status"].get("restarts") == 1 and conditions(stored).get("Restarting") == "False")
-
-
-async def _is_launcher_suspended(run: Run) -> bool:
-    """Return whether the Job controller has suspended the launcher; the condition of the MPIJob may come before that."""
-    launchers = await objects(run.testbed.client, JOBS, run.namespace)
-    return [conditions(cast("dict[str, Any]", each)).get("Suspended") for each in launchers] == ["True"]
 
 
 async def _set_suspended(run: Run, *, value: bool) -> None:

@@ -7,7 +7,7 @@ from faults.run import Run
 from faults.state import JOB
 from mpiop.kube.errors import StatusError
 from mpiop.kube.objects import Key, Object, uid_of
-from mpiop.kube.resources import CONFIG_MAPS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES, Resource, Selection
+from mpiop.kube.resources import CONFIG_MAPS, EVENTS, JOBS, MPIJOBS, PODS, SECRETS, SERVICES, Resource, Selection
 
 _ADMISSION = "admissionregistration.k8s.io"
 POLICIES = Resource(_ADMISSION, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False)
@@ -16,7 +16,6 @@ WEBHOOKS = Resource(_ADMISSION, "v1", "validatingwebhookconfigurations", "Valida
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 LIMIT_RANGES = Resource("", "v1", "limitranges", "LimitRange")
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
-EVENTS = Resource("", "v1", "events", "Event")
 
 CHILDREN = {
     "Service": (SERVICES, "pi"),

@@ -105,28 +105,17 @@ async def prepared(
 
     It is a control plane alone, unless it `has_node`: a real one. Anyone who wants the same cluster meanwhile waits, for it ends with us.
     """
-    with locked(state_folder() / f"{cluster}.run.lock", lambda: print(f"Waiting for another command that uses cluster {cluster!r}")):  # noqa: T201
-        async with _prepared(cluster, folder, lease_seconds, options, keep=keep, has_node=has_node) as testbed:
-            yield testbed
-
-
-@contextlib.asynccontextmanager
-async def _prepared(
-    cluster: str, folder: Path, lease_seconds: int, options: Sequence[str], *, keep: bool, has_node: bool
-) -> AsyncIterator[FaultTestbed]:
-    try:
+    waiting = f"Waiting for another command that uses cluster {cluster!r}"
+    async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(locked(state_folder() / f"{cluster}.run.lock", lambda: print(waiting)))  # noqa: T201
+        if not keep:
+            stack.push_async_callback(command, "hack/cluster", "down", "--name", cluster)
         await command("hack/cluster", "up", "--name", cluster, *(UP[1:] if has_node else UP), *options)
         environment = environment_of(cluster)
         client = await connect(load_config(kubeconfig=environment["KUBECONFIG"]), PATIENT)
-        try:
-            async with fork_server(surroundings()) as made:
-                testbed = replace(await _prepare(cluster, client, environment, folder), lease_seconds=lease_seconds, fork_server=made)
-                yield testbed
-        finally:
-            await client.close()
-    finally:
-        if not keep:
-            await command("hack/cluster", "down", "--name", cluster)
+        stack.push_async_callback(client.close)
+        made = await stack.enter_async_context(fork_server(surroundings()))
+        yield replace(await _prepare(cluster, client, environment, folder), lease_seconds=lease_seconds, fork_server=made)
 
 
 async def _prepare(cluster: str, client: Client, environment: dict[str, str], folder: Path) -> FaultTestbed:

@@ -22,7 +22,7 @@ from fuzz.jobs import Strange, good_job, random_jobs
 from fuzz.verdicts import Verdict, verdict
 from mpiop.kube.errors import KubeError, StatusError, TransportError
 from mpiop.kube.objects import Key, Object, uid_of
-from mpiop.kube.resources import JOBS, MPIJOBS, PODS, Resource, Selection
+from mpiop.kube.resources import JOBS, MPIJOBS, PODS, Selection
 
 BATCH = 100
 PARALLEL = 5
@@ -193,15 +193,12 @@ class _Batch:
         self.report.verdicts[strange.how, outcome] += 1
         if strange.how != "good":
             return
-        seen = [self.here.follower.first_seen(*what) for what in self._parts(name)]
+        last = ((PODS, f"{name}-worker-1"), (JOBS, f"{name}-launcher"))
+        seen = [self.here.follower.first_seen(resource, self.namespace, made) for resource, made in last]
         seconds = max(time.monotonic() if at is None else at for at in seen) - self._born[name]
         self.report.slowest_seconds = max(self.report.slowest_seconds, seconds)
         if outcome is not Verdict.SERVED or seconds > HEALTHY_SECONDS:
             self._complain(strange, f"the good job {name} was {outcome} after {seconds:.1f} s")
-
-    def _parts(self, name: str) -> list[tuple[Resource, str, str]]:
-        """Return what is made last of a good job."""
-        return [(PODS, self.namespace, f"{name}-worker-1"), (JOBS, self.namespace, f"{name}-launcher")]
 
     async def _stored(self) -> tuple[Mapping[str, Object], Mapping[str, list[Object]]]:
         jobs = {each["metadata"]["name"]: each for each in await objects(self.here.client, MPIJOBS, self.namespace, newest=False)}

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import virtual_time
+from fakes.programs import executable
 
 pytest_asyncio_loop_factories = virtual_time.pytest_asyncio_loop_factories
 
@@ -20,8 +21,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
     monkeypatch.setenv("CALLS", str(calls))
 
     def put(name: str, body: str) -> Path:
-        (folder / name).write_text(f"#!/bin/sh\n{body}\n", "utf-8")
-        (folder / name).chmod(0o755)
+        executable(folder / name, f"#!/bin/sh\n{body}\n")
         return calls
 
     return put

@@ -1,7 +1,6 @@
 """Building: the toolchain, the cache key, what a failure means, and what a build leaves."""
 
 import shutil
-import stat
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from embedded.packages import missing_packages
 from embedded.parts import PARTS, Part, Program, find_part, fingerprint
 from embedded.progress import Progress
 from embedded.toolchain import choose, needed_version, parse_version
+from fakes.programs import executable
 
 
 @pytest.mark.parametrize(
@@ -56,14 +56,14 @@ def test_every_part_has_a_module_with_pinned_versions() -> None:
         assert (part.folder / "go.sum").is_file() == requires, part.name
 
 
-def part_in(folder: Path, monkeypatch: pytest.MonkeyPatch, program: str = ".") -> Part:
+def part_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Part:
     """Return a part whose module lies in `folder`."""
     monkeypatch.setattr(parts, "GO_SOURCES", folder)
     module = folder / "thing"
     module.mkdir(parents=True, exist_ok=True)
     (module / "go.mod").write_text("module thing\n\ngo 1.26.0\n")
     (module / "main.go").write_text("package main\n\nfunc main() {}\n")
-    return Part("thing", (Program(program, ("thing", "alias")),), 1)
+    return Part("thing", (Program(".", ("thing", "alias")),), 1)
 
 
 @pytest.mark.parametrize("file", ["go.mod", "go.sum", "main.go"])
@@ -121,9 +121,7 @@ echo program > "$2"
 def buildable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Part:
     """A part that a fake Go command builds into a cache in `tmp_path`."""
     part = part_in(tmp_path / "go", monkeypatch)
-    go = tmp_path / "fake-go"
-    go.write_text(FAKE_GO)
-    go.chmod(go.stat().st_mode | stat.S_IXUSR)
+    go = executable(tmp_path / "fake-go", FAKE_GO)
     monkeypatch.setenv("MPIOP_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("COUNT", str(tmp_path / "count"))
     monkeypatch.setattr(build, "find_go", lambda _: str(go))

@@ -58,7 +58,8 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     installed = Path(sysconfig.get_path("purelib"))
     [target] = folder.glob("lib/python*/site-packages")
     [distribution] = metadata.distributions(name="mpiop-client", path=[str(target)])
-    for name in sorted(top_level_of(required(distribution))):
+    parts = (file.parts for each in required(distribution).values() for file in each.files or [])
+    for name in {first for first, *_ in parts} - {"..", "__pycache__"}:
         (target / name).symlink_to(installed / name)
     return folder
 
@@ -74,12 +75,6 @@ def required(distribution: metadata.Distribution) -> dict[str, metadata.Distribu
                 found[requirement.name] = metadata.distribution(requirement.name)
                 waiting.append(found[requirement.name])
     return found
-
-
-def top_level_of(distributions: dict[str, metadata.Distribution]) -> set[str]:
-    """Return the names that distributions have in site-packages."""
-    parts = (file.parts for each in distributions.values() for file in each.files or [])
-    return {first for first, *_ in parts if first not in {"..", "__pycache__"}}
 
 
 def run(environment: Path, *command: str) -> subprocess.CompletedProcess[str]:

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 import mpiop
+from fakes.programs import executable
 from imaging.base import REGISTRY_BASE
 from imaging.catalogue import ROOT
 from releasing import files, plugin, plugin_program, signing
@@ -128,8 +129,7 @@ def checkout(tmp_path: Path) -> Path:
     }
     for name, text in scripts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(f'#!/bin/sh\necho {name} "$@" >>{asked}\n{text}')
-        (folder / name).chmod(0o755)
+        executable(folder / name, f'#!/bin/sh\necho {name} "$@" >>{asked}\n{text}')
     for arguments in (("init", "--quiet"), ("add", "--force", "."), ("commit", "--quiet", "--message=a")):
         git(folder, *arguments)
     return folder

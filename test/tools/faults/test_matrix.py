@@ -175,11 +175,6 @@ def test_a_conflict_whose_reading_has_no_answer_excuses_the_next_patch() -> None
     assert len(list(resent(trace, [trace.since(0)]))) == 1
 
 
-def lease_entry(verb: str, at: float, holder: str) -> Entry:
-    target = Target.parse(f"{verb} leases/mpi-operator #1")
-    return Entry(at, target, code=200, delivered=True, delivered_at=at, answer={"holder": holder})
-
-
 @pytest.mark.parametrize(
     ("entries", "end", "complaints"),
     [
@@ -195,7 +190,9 @@ def lease_entry(verb: str, at: float, holder: str) -> Entry:
 def test_what_is_written_after_the_lease_is_lost_is_seen(entries: list[Entry], end: float, complaints: list[str]) -> None:
     trace = Trace()
     stolen = Entry(0.9, Target.parse("create pods/b #1"), fault="lease-stolen")
-    trace.entries = [stolen, lease_entry("get", 1.0, THIEF), *entries]
+    target = Target.parse("get leases/mpi-operator #1")
+    noticed = Entry(1.0, target, code=200, delivered=True, delivered_at=1.0, answer={"holder": THIEF})
+    trace.entries = [stolen, noticed, *entries]
     replica = SimpleNamespace(ends=[end - trace.since(0)])
     run: Any = SimpleNamespace(
         proxy=SimpleNamespace(trace=trace), replicas=[replica], testbed=SimpleNamespace(lease_seconds=2, patience=1.0)

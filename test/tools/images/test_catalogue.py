@@ -10,13 +10,6 @@ from imaging.catalogue import CATALOGUE, ROOT, Image, release_version, select, w
 from imaging.errors import ImagesError
 from imaging.fingerprint import input_files
 
-ON_THE_BASE = [image for image in CATALOGUE if not image.is_go]
-EACH_IMAGE = pytest.mark.parametrize("image", ON_THE_BASE, ids=lambda image: image.name)
-
-
-def dockerfile(image: Image) -> str:
-    return (ROOT / image.context / "Dockerfile").read_text("utf-8")
-
 
 @pytest.mark.parametrize(
     ("repository", "full"),
@@ -48,11 +41,11 @@ def test_the_version_is_read_from_the_source(tmp_path: Path) -> None:
         release_version(tmp_path)
 
 
-@EACH_IMAGE
+@pytest.mark.parametrize("image", [image for image in CATALOGUE if not image.is_go], ids=lambda image: image.name)
 def test_what_the_dockerfile_copies_is_let_in(image: Image) -> None:
     context = ROOT / image.context
     files = {file.relative_to(context) for file in input_files(context)}
-    for line in re.findall(r"^COPY (?!--from)(.+)$", dockerfile(image), re.MULTILINE):
+    for line in re.findall(r"^COPY (?!--from)(.+)$", (context / "Dockerfile").read_text("utf-8"), re.MULTILINE):
         *sources, _ = [word for word in line.split() if not word.startswith("--")]
         for source in sources:
             assert any(file.is_relative_to(source) for file in files), source

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes.programs import executable
 from imaging import programs
 from imaging.errors import ImagesError
 from imaging.programs import build_programs
@@ -18,9 +19,7 @@ mkdir -p "$2" && echo "$GOOS $GOARCH $CGO_ENABLED" >"$2/program"
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder in which a fake `go` builds."""
-    go = tmp_path / "go"
-    go.write_text(FAKE_GO, "utf-8")
-    go.chmod(0o755)
+    go = executable(tmp_path / "go", FAKE_GO)
     monkeypatch.setattr(programs, "find_go", lambda _: str(go))
     monkeypatch.setattr(programs.platform, "machine", lambda: "aarch64")
     monkeypatch.delenv("FAIL", raising=False)
