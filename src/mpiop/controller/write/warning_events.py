@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol, Self
 
 import structlog
 
+from mpiop.api import constants as c
 from mpiop.api.status import timestamp
 from mpiop.api.types import MPIJob
 from mpiop.backoff import SIGN
@@ -47,6 +48,8 @@ ALL_KEPT: Final = 25
 LIMIT: Final = 20
 SLOW_READS: Final = 3
 """A busy node may need two attempts to read a Secret; after three, something is wrong with the API server or the way to it."""
+_ENDS: Final = frozenset({c.BACKOFF_LIMIT_EXCEEDED, c.DEADLINE_EXCEEDED})
+"""Reported as events too, a moment before the launcher Job has the condition; the job does not wait for it then."""
 _SLOW_READ: Final = re.compile(r"failed to sync (?:secret|configmap) cache: timed out")
 _WHOLE_SECONDS: Final = len("2026-01-01T00:00:00")
 _UNKNOWN: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -183,7 +186,8 @@ def longest_waiting(job: MPIJob, observed: Observed) -> Object | None:
 
 def newest_warning(waiting: Object, events: Sequence[Mapping[str, Any]]) -> Problem | None:
     """Return the problem that the newest event of `waiting` reports; None if that event has another type than Warning."""
-    newest = max((event for event in events if not _is_slowness(event)), key=_time, default=None)
+    signs = (event for event in events if event.get("reason") not in _ENDS and not _is_slowness(event))
+    newest = max(signs, key=_time, default=None)
     if newest is None or newest.get("type") != "Warning":
         return None
     reason, message = str(newest.get("reason") or ""), str(newest.get("message") or "")

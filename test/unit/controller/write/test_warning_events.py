@@ -73,6 +73,7 @@ READS: list[tuple[str, list[dict[str, Any]], str | None]] = [
     ("a quota of the launcher", [event("FailedCreate", 'pods "pi" is forbidden: exceeded quota: q', 1)], "QuotaExceeded"),
     ("a policy for the launcher", [event("FailedCreate", 'admission webhook "w" denied the request: no', 1)], "Forbidden"),
     ("another refusal of the launcher", [event("FailedCreate", "Pod is invalid", 1)], "FailedCreate"),
+    ("an end that the launcher Job does not have yet", [event("DeadlineExceeded", "Job was active longer", 1)], None),
 ]
 
 
