@@ -29,7 +29,7 @@ def deployment_file() -> str:
     """Return deploy/v2beta1/mpi-operator.yaml: the overlay standalone, with digests that show whether it is up to date.
 
     Raises:
-        GenerateError: There is no kubectl, or kustomize refuses.
+        GenerateError: kubectl is missing, or kustomize fails.
     """
     kubectl = shutil.which("kubectl")
     if kubectl is None:

@@ -49,7 +49,7 @@ LIMIT: Final = 20
 SLOW_READS: Final = 3
 """A busy node may need two attempts to read a Secret; after three, something is wrong with the API server or the way to it."""
 _ENDS: Final = frozenset({c.BACKOFF_LIMIT_EXCEEDED, c.DEADLINE_EXCEEDED})
-"""Reported as events too, a moment before the launcher Job has the condition; the job does not wait for it then."""
+"""The Job controller reports these ends as events a moment before the launcher Job has the condition. No job waits for them."""
 _SLOW_READ: Final = re.compile(r"failed to sync (?:secret|configmap) cache: timed out")
 _WHOLE_SECONDS: Final = len("2026-01-01T00:00:00")
 _UNKNOWN: Final = datetime(1970, 1, 1, tzinfo=UTC)
