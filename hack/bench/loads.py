@@ -43,6 +43,7 @@ class Load:
     Attributes:
         made_seconds: From the first job sent until the last Pod existed.
         makespan_seconds: From the first job sent until the last one Succeeded.
+        clean_seconds: From the first job sent until no worker was left; at most `CLEAN_UP_SECONDS` after the makespan.
         report_seconds: From a complete launcher Job until its MPIJob had Succeeded: the median of the jobs.
         cpu_seconds: Processor time from the first job until there was nothing more to do, clean-up included.
         idle_mib: Resident memory before the first job.
@@ -53,6 +54,7 @@ class Load:
 
     made_seconds: float
     makespan_seconds: float
+    clean_seconds: float
     report_seconds: float
     cpu_seconds: float
     idle_mib: float
@@ -78,6 +80,7 @@ async def _operator(setting: Setting, who: str, step: Step) -> Sample:
     return {
         "all made": load.made_seconds,
         "makespan": load.makespan_seconds,
+        "clean": load.clean_seconds,
         "report": load.report_seconds,
         "CPU a job": 1000 * load.cpu_seconds / scenario.jobs,
         "CPU a worker": 1000 * load.cpu_seconds / scenario.jobs / scenario.workers,
@@ -117,6 +120,7 @@ async def loaded(here: BenchCluster, scenario: Scenario, operator: OperatorProce
     return Load(
         made_seconds=seen.made_seconds,
         makespan_seconds=seen.makespan_seconds,
+        clean_seconds=seen.clean_seconds,
         report_seconds=seen.report_seconds,
         cpu_seconds=operator.cpu_seconds() - cpu_before,
         idle_mib=idle_mib,
@@ -161,9 +165,7 @@ async def jobs_seen(
             await _submit(here.client, scenario, observer, then, pause_seconds)
             await observer.until(lambda: bool(observer.failed) or observer.count("succeeded") == scenario.jobs)
             if not observer.failed and then is None:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(CLEAN_UP_SECONDS):
-                        await observer.until(lambda: observer.remaining_workers == 0)
+                await observer.until_clean(CLEAN_UP_SECONDS)
     except TimeoutError as error:
         raise RuntimeError(f"not done after {scenario.patience_seconds:.0f} s: {_state(scenario, observer)}") from error
     if observer.failed:

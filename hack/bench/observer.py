@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from statistics import median
@@ -45,6 +46,7 @@ class Observer:
 
     Attributes:
         jobs: What was seen, by the name of the MPIJob.
+        clean: When no worker was left, or when nobody waited for that any more; None before.
     """
 
     def __init__(self, client: Client, namespace: str, *, is_of_floor: bool = False) -> None:
@@ -54,6 +56,7 @@ class Observer:
         self._is_of_floor = is_of_floor
         self._news = News()
         self.jobs: dict[str, JobTimes] = {}
+        self.clean: float | None = None
 
     def submit(self, name: str) -> None:
         """Note that the job `name` is sent now."""
@@ -85,6 +88,11 @@ class Observer:
         return median(job.succeeded - job.completed for job in self.jobs.values() if job.succeeded and job.completed)
 
     @property
+    def clean_seconds(self) -> float:
+        """Return how long it took from the first job sent until no worker was left, or nobody waited for that any more."""
+        return (self.clean or math.nan) - self._began
+
+    @property
     def _began(self) -> float:
         return min(job.submitted for job in self.jobs.values())
 
@@ -92,6 +100,13 @@ class Observer:
     def remaining_workers(self) -> int:
         """Return how many worker pods exist now."""
         return sum(len(job.remaining) for job in self.jobs.values())
+
+    async def until_clean(self, timeout_seconds: float) -> None:
+        """Wait until no worker is left, but not longer than `timeout_seconds`."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_seconds):
+                await self.until(lambda: self.remaining_workers == 0)
+        self.clean = asyncio.get_running_loop().time()
 
     async def until(self, is_reached: Callable[[], bool]) -> None:
         """Wait until `is_reached`, which is asked after each change."""

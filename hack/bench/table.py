@@ -117,14 +117,19 @@ def _loads() -> Sequence[Row]:
         ("one-1000", "one job with 1,000 workers"),
     )
     made = [Row(f"{title}: all Pods exist", name, "all made", "{:.1f} s", most_ratio=0.8) for name, title in loads]
-    makespans = [Row(f"{title}: all Succeeded", name, "makespan", "{:.1f} s", most_ratio=0.8) for name, title in loads]
+    makespans = [
+        Row(f"{title}: all Succeeded", name, "makespan", "{:.1f} s", most_ratio=most)
+        for (name, title), most in zip(loads, (1.0, 1.0, 0.8), strict=True)
+    ]
     floors = [
         FloorRow(f"{title}: all Succeeded, relative to the API server's own time", name, "makespan", "{:.2f}") for name, title in loads
     ]
     reports = [Row(f"{title}: launcher complete → job Succeeded, median", name, "report", "{:.2f} s") for name, title in loads[:2]]
-    costs = [Row(f"{title}: CPU time per job", name, "CPU a job", "{:.1f} ms", most_ratio=0.6) for name, title in loads[:2]]
+    cleaned = [Row(f"{title}: all Succeeded, and no worker is left", name, "clean", "{:.1f} s") for name, title in loads[:2]]
+    costs = [Row(f"{title}: CPU time per job", name, "CPU a job", "{:.1f} ms", most_ratio=0.8) for name, title in loads[:2]]
     return (
         *(row for rows in zip(made, makespans, floors, strict=True) for row in rows),
+        *cleaned,
         *reports,
         *costs,
         Row(f"{loads[2][1]}: CPU time per worker", "one-1000", "CPU a worker", "{:.2f} ms", most_ratio=0.6),
