@@ -15,6 +15,8 @@ from tree_sitter import Language, Node, Parser
 _PREFIXES: Final = frozenset({"command", "env", "exec", "nice", "nohup", "numactl", "stdbuf", "time", "timeout"})
 """Commands that run another one, the first of their words that is a launcher."""
 _COMMANDS: Final = frozenset({"command", "declaration_command"})
+_AROUND: Final = frozenset({"pipeline", "redirected_statement"})
+"""What a command and the `&` behind it may be parts of."""
 _WORDS: Final = frozenset({"word", "number", "string", "raw_string", "concatenation"})
 _QUOTED: Final = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.""", re.DOTALL)
 _SHELLS: Final = frozenset({"bash", "sh", "dash", "ksh", "zsh"})
@@ -76,18 +78,20 @@ def _commands(root: Node) -> Iterator[Command]:
 
 def _command(node: Node) -> Command:
     texts = [child for child in node.children if child.type != "herestring_redirect"]
-    after = node.next_sibling or (node.parent.next_sibling if node.parent and node.parent.type == "redirected_statement" else None)
-    parent = node.parent
+    parent, statement = node.parent, node
+    while statement.parent is not None and statement.parent.type in _AROUND:
+        statement = statement.parent
+    is_background = statement.next_sibling is not None and statement.next_sibling.type == "&"
     is_plain = (
         parent is not None
         and parent.type == "program"
-        and not (after is not None and after.type == "&")
+        and not is_background
         and len(texts) == len(node.children)
         and all(child.type != "variable_assignment" for child in node.children if node.type == "command")
     )
     words = tuple(_word(child) for child in texts if not (node.type == "command" and child.type == "variable_assignment")) or (None,)
     is_plain &= None in words or _words_of_shlex(_text(node)) == words
-    return Command(node.start_point.row + 1, words, _text(node), after is not None and after.type == "&", is_plain)
+    return Command(node.start_point.row + 1, words, _text(node), is_background, is_plain)
 
 
 def _words_of_shlex(text: str) -> tuple[str, ...]:

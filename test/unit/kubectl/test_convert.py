@@ -280,6 +280,20 @@ def test_what_depends_on_hosts_is_noted(options: str, line: str, number: int) ->
     assert [each.split(":")[0] for each in notes] == ["line 2"] * number
 
 
+@pytest.mark.parametrize(
+    ("lines", "numbers"),
+    [
+        ("srun ./a &\nsrun ./b > b.log &\nwait", [2, 3]),
+        ("srun ./a 2>&1 | tee a.log &\nsrun ./b 2>&1 > b.log &", [2, 3]),
+        ("srun ./a\nsrun ./b; ./post &", []),
+        ("srun ./a > a.log\nsrun ./b | tail &", [3]),
+    ],
+)
+def test_steps_in_the_background_are_noted(lines: str, numbers: list[int]) -> None:
+    notes = [each for each in convert(f"#SBATCH -n 2\n{lines}\n").notes if "at the same time" in each]
+    assert [each.split(":")[0] for each in notes] == [f"line {number}" for number in numbers]
+
+
 def test_variables_that_are_set_are_not_reported() -> None:
     names = "NTASKS PROCID LOCALID NODEID JOB_ID JOB_NODELIST SUBMIT_DIR CPUS_PER_TASK ARRAY_TASK_ID STEP_NODELIST EXPORT_ENV OWN"
     lines = "".join(f"echo ${{SLURM_{name}}}\n" for name in names.split())

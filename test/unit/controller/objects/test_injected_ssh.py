@@ -80,6 +80,15 @@ def test_a_worker_serves_and_knows_its_node() -> None:
     assert "ports" not in worker
 
 
+def test_variables_of_the_user_stay_except_for_the_node() -> None:
+    own = [{"name": "OMP_NUM_THREADS", "value": "4"}, {"name": "MPIOP_NODE", "value": "mine"}]
+    [worker] = build_worker_pod(with_worker(BY_ANNOTATION, template(container(env=own))), 0, OPTIONS)["spec"]["containers"]
+    assert own[0] in worker["env"]
+    assert [variable for variable in worker["env"] if variable["name"] == "MPIOP_NODE"] == [
+        {"name": "MPIOP_NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+    ]
+
+
 @pytest.mark.parametrize("given", [{"command": ["/usr/sbin/sshd", "-D"]}, {"args": ["serve"]}])
 def test_a_command_of_the_user_is_not_touched(given: dict[str, Any]) -> None:
     worker = build_worker_pod(with_worker(BY_ANNOTATION, template(container(**given))), 0, OPTIONS)
