@@ -14,6 +14,8 @@ from bench.steps import HOSTS, RANKS
 
 BEGIN, END = "<!-- bench -->", "<!-- end of bench -->"
 HEAD: Final = ("", "reference", "mpiop", "ratio", "goal", "")
+_NOTE: Final = re.compile(r"(?m)^- ((?:[\w-]+ \(\d+ rounds?\)(?:, )?)+): (.*)\.$")
+"""Scenarios and their conditions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ def _loads() -> Sequence[Row]:
         *cleaned,
         *reports,
         *costs,
-        Row(f"{loads[2][1]}: CPU time per worker", "one-1000", "CPU a worker", "{:.2f} ms", most_ratio=0.6),
+        Row(f"{loads[2][1]}: CPU time per worker", "one-1000", "CPU a worker", "{:.2f} ms", most_ratio=0.8),
         *(Row(f"{title}: requests per job", name, "requests a job", "{:.1f}") for name, title in loads[:2]),
     )
 
@@ -246,15 +248,30 @@ ROWS: Final[Sequence[Row]] = (
 )
 
 
-def rendered(results: Mapping[str, Result]) -> str:
-    """Render as Markdown the conditions of the results, and a table of the rows whose scenario was measured."""
-    rows = [HEAD, *(row.line(results[row.scenario]) for row in ROWS if row.scenario in results)]
+def rendered(results: Mapping[str, Result], before: str = "") -> str:
+    """Render as Markdown the conditions of the results, and a table of the rows whose scenario was measured.
+
+    Args:
+        results: By scenario.
+        before: What was rendered earlier: what it has of other scenarios is kept.
+    """
+    kept = {cells[0]: cells for cells in map(_cells, before.splitlines()) if len(cells) == len(HEAD)}
+    lines = [row.line(results[row.scenario]) if row.scenario in results else kept.get(row.title) for row in ROWS]
+    rows = [HEAD, *filter(None, lines)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
-    lines = [f"| {' | '.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))} |" for row in rows]
-    lines.insert(1, f"|{'|'.join('-' * (width + 2) for width in widths)}|")
-    of = {each.conditions: [other for other in results.values() if other.conditions == each.conditions] for each in results.values()}
-    notes = [f"- {', '.join(_with_rounds(each) for each in measured)}: {text}." for text, measured in of.items()]
-    return "\n".join((*notes, "", *lines))
+    table = [f"| {' | '.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))} |" for row in rows]
+    table.insert(1, f"|{'|'.join('-' * (width + 2) for width in widths)}|")
+    of = dict[str, list[str]]()
+    for each in results.values():
+        of.setdefault(each.conditions, []).append(_with_rounds(each))
+    for names, conditions in _NOTE.findall(before):
+        of.setdefault(conditions, []).extend(name for name in names.split(", ") if name.split()[0] not in results)
+    notes = [f"- {', '.join(names)}: {conditions}." for conditions, names in of.items() if names]
+    return "\n".join((*notes, "", *table))
+
+
+def _cells(line: str) -> Sequence[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]
 
 
 def _with_rounds(result: Result) -> str:
@@ -263,16 +280,14 @@ def _with_rounds(result: Result) -> str:
 
 
 def write(page: Path, results: Mapping[str, Result]) -> None:
-    """Put the rendered results between the marks of a page.
+    """Put the rendered results between the marks of a page; what it has of other scenarios stays.
 
     Raises:
         ValueError: The page has no such marks.
     """
-    text, count = re.subn(
-        rf"(?s){re.escape(BEGIN)}.*{re.escape(END)}",
-        lambda _: f"{BEGIN}\n\n{rendered(results)}\n\n{END}",
-        page.read_text(encoding="utf-8"),
-    )
-    if not count:
+    text = page.read_text(encoding="utf-8")
+    start, begin, rest = text.partition(BEGIN)
+    before, end, after = rest.partition(END)
+    if not end:
         raise ValueError(f"{page} has no line {BEGIN} and {END}")
-    page.write_text(text, encoding="utf-8")
+    page.write_text(f"{start}{begin}\n\n{rendered(results, before)}\n\n{end}{after}", encoding="utf-8")
