@@ -47,7 +47,7 @@ def annotated(job: Obj, **annotations: str) -> Obj:
 
 @contextlib.contextmanager
 def priorities(cluster: Kubectl, low: str, high: str) -> Iterator[None]:
-    """Create two PriorityClasses, one below and one above that of other Pods; delete them at the end."""
+    """Create two PriorityClasses, one lower and one higher than the default, and delete them at the end."""
     api = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
     cluster.apply(*({**api, "metadata": {"name": name}, "value": value} for name, value in ((low, -1000), (high, 1000))))
     try:

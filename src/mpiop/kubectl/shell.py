@@ -15,8 +15,6 @@ from tree_sitter import Language, Node, Parser
 _PREFIXES: Final = frozenset({"command", "env", "exec", "nice", "nohup", "numactl", "stdbuf", "time", "timeout"})
 """Commands that run another one, the first of their words that is a launcher."""
 _COMMANDS: Final = frozenset({"command", "declaration_command"})
-_AROUND: Final = frozenset({"pipeline", "redirected_statement"})
-"""What a command and the `&` behind it may be parts of."""
 _WORDS: Final = frozenset({"word", "number", "string", "raw_string", "concatenation"})
 _QUOTED: Final = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.""", re.DOTALL)
 _SHELLS: Final = frozenset({"bash", "sh", "dash", "ksh", "zsh"})
@@ -30,7 +28,7 @@ class Command:
         line: Where it begins, from 1.
         words: The command and its arguments without quotes; None for each word that needs a shell.
         text: As it is written.
-        is_background: Whether `&` follows.
+        is_background: Whether `&` follows it, or what it is a part of.
         is_plain: Whether it is a line of its own: no redirection, pipe, condition, loop or variable assignment belongs to it.
     """
 
@@ -65,26 +63,24 @@ def read_commands(text: str) -> list[Command] | None:
 
 
 def _commands(root: Node) -> Iterator[Command]:
-    waiting = root.children[::-1]
-    tops = {node.id for node in waiting}
+    tops = {node.id for node in root.children}
+    waiting = [(root, False)]
     while waiting:
-        node = waiting.pop()
+        node, is_background = waiting.pop()
         if node.type in _COMMANDS:
-            yield _command(node)
+            yield _command(node, is_top=node.id in tops, is_background=is_background)
         elif node.is_named and node.type != "comment" and node.id in tops:
             yield Command(node.start_point.row + 1, (None,), _text(node), is_background=False, is_plain=False)
-        waiting += node.children[::-1]
+        after = ""
+        for child in reversed(node.children):
+            waiting.append((child, is_background or after == "&"))
+            after = child.type
 
 
-def _command(node: Node) -> Command:
+def _command(node: Node, *, is_top: bool, is_background: bool) -> Command:
     texts = [child for child in node.children if child.type != "herestring_redirect"]
-    parent, statement = node.parent, node
-    while statement.parent is not None and statement.parent.type in _AROUND:
-        statement = statement.parent
-    is_background = statement.next_sibling is not None and statement.next_sibling.type == "&"
     is_plain = (
-        parent is not None
-        and parent.type == "program"
+        is_top
         and not is_background
         and len(texts) == len(node.children)
         and all(child.type != "variable_assignment" for child in node.children if node.type == "command")

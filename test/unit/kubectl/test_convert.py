@@ -287,6 +287,8 @@ def test_what_depends_on_hosts_is_noted(options: str, line: str, number: int) ->
         ("srun ./a 2>&1 | tee a.log &\nsrun ./b 2>&1 > b.log &", [2, 3]),
         ("srun ./a\nsrun ./b; ./post &", []),
         ("srun ./a > a.log\nsrun ./b | tail &", [3]),
+        ("{ srun ./a; } &\n(srun ./b) &\nfor i in 1 2; do srun ./c > $i.log; done &", [2, 3, 4]),
+        ("(\n(srun ./a) &\nsrun ./b\n)", [3]),
     ],
 )
 def test_steps_in_the_background_are_noted(lines: str, numbers: list[int]) -> None:
@@ -358,6 +360,15 @@ def test_a_word_of_many_quotes_is_read_in_a_time_that_grows_with_its_length(line
         return time.process_time() - begun
 
     assert min(seconds(24_000) for _ in range(3)) < 40 * min(seconds(2_000) for _ in range(3))
+
+
+def test_a_long_pipe_is_read_in_a_time_that_grows_with_its_length() -> None:
+    def seconds(length: int) -> float:
+        begun = time.process_time()
+        assert convert(f"srun ./a{' > x | cat' * length} &\n").notes
+        return time.process_time() - begun
+
+    assert min(seconds(2_400) for _ in range(3)) < 40 * min(seconds(200) for _ in range(3))
 
 
 @pytest.mark.parametrize(
