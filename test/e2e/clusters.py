@@ -56,7 +56,7 @@ def operator_cluster(name: str, request: pytest.FixtureRequest, *options: str) -
 
 
 def load_images(cluster: str, *names: str) -> None:
-    """Build images of the catalogue (by default those of the operator and the example) and load them; skip this for the user's own cluster."""
+    """Build images of the catalogue (by default the operator and the example) and load them; skip the user's own cluster."""
     if not IS_CURRENT:
         load_archives(cluster, *built_archives(*names))
 
